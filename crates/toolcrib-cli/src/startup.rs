@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+use toolcrib::core::audit::AuditSink;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
@@ -71,7 +72,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
         tracing::warn!("{warning}");
     }
     // Without a state folder, what clients are asked is kept in memory.
-    let open = ToolcribBuilder::resources;
+    let open = resources;
     prepare(&loaded)?;
     let started = build_of(&loaded, secrets, open)?;
     started.crib.follow_config(loaded.config(), move || {
@@ -221,10 +222,40 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     prepare(&loaded)?;
     // This process ends before anybody could answer.
     let started = build_of(&loaded, Secrets::read, |builder, config| {
-        Ok(builder.resources(config)?.without_suspensions())
+        Ok(resources(builder, config)?.without_suspensions())
     })?;
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+/// Opens the state folder and the places of the audit log.
+fn resources(mut builder: ToolcribBuilder, config: &Config) -> Result<ToolcribBuilder, SetupError> {
+    if config.audit.otlp {
+        let collector = audit_collector().map_err(|problem| SetupError::Open {
+            key: "audit.otlp",
+            source: std::io::Error::other(problem),
+        })?;
+        builder = builder.audit_collector(collector);
+    }
+    builder.resources(config)
+}
+
+#[cfg(feature = "otlp")]
+fn audit_collector() -> Result<Arc<dyn AuditSink>, String> {
+    match toolcrib_otlp::OtlpAudit::from_environment() {
+        Ok(Some(collector)) => Ok(Arc::new(collector)),
+        Ok(None) => Err(
+            "the environment names no collector: set OTEL_EXPORTER_OTLP_ENDPOINT, and do not set \
+             OTEL_SDK_DISABLED to true"
+                .to_owned(),
+        ),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+fn audit_collector() -> Result<Arc<dyn AuditSink>, String> {
+    Err("this toolcrib cannot send to collectors: build it with `--features otlp`".to_owned())
 }
 
 /// Creates paths that a tool could otherwise create to decide what runs.

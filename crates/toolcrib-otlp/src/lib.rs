@@ -7,15 +7,18 @@
 //! |---|---|
 //! | `OTEL_EXPORTER_OTLP_ENDPOINT` | the collector's address, such as `http://127.0.0.1:4318`; without it and the two below nothing is exported |
 //! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` | complete URLs for traces or metrics |
+//! | `OTEL_EXPORTER_OTLP_LOGS_ENDPOINT` | a complete URL for audit records, which are sent only with `audit.otlp: true` |
 //! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT` | headers for the collector, as `name=value,…`; milliseconds |
 //! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the name and attributes of this service; `toolcrib` by default |
 //! | `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_METRIC_EXPORT_INTERVAL` | which traces are exported, and when |
 //! | `OTEL_SDK_DISABLED` | `true` switches all of it off |
 //!
-//! If the collector is unreachable, spans and metrics are lost, but never a call. Exported data is masked like
+//! If the collector is unreachable, spans and metrics are lost, but never a call. Audit records ([`OtlpAudit`]) wait, and
+//! those that are lost are counted. Exported data is masked like
 //! everything that calls return.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod exporter;
 mod figures;
 mod late;
@@ -40,6 +43,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
+pub use crate::audit::OtlpAudit;
 use crate::exporter::Exporter;
 use crate::late::LateSpans;
 
@@ -79,10 +83,7 @@ pub enum OtlpError {
 impl Otlp {
     /// The export that this process's variables configure; `None` if they switch nothing on.
     pub fn from_environment() -> Option<Self> {
-        let said = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_off = std::env::var("OTEL_SDK_DISABLED")
-            .is_ok_and(|value| value.trim().eq_ignore_ascii_case("true"));
-        let is_on = !is_off && SWITCHES.into_iter().any(said);
+        let is_on = !is_disabled() && SWITCHES.into_iter().any(is_set);
         is_on.then(|| Self::new(None))
     }
 
@@ -153,6 +154,16 @@ impl fmt::Debug for Otlp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Otlp").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
+}
+
+/// Whether a variable has a value.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether the environment switches all exports off.
+fn is_disabled() -> bool {
+    std::env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// Makes a span a child of the caller's span.

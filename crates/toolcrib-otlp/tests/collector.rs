@@ -5,8 +5,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
@@ -14,16 +15,20 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, metric, number_data_point}
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use serde_json::{Value, json};
+use toolcrib_core::audit::{AuditRecord, AuditSink as _};
 use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_http::{HttpServer, ServerConfig};
 use toolcrib_mcp::{McpOptions, McpServer};
-use toolcrib_otlp::Otlp;
+use toolcrib_otlp::{Otlp, OtlpAudit};
 use toolcrib_tool::{Layer, Source, ToolCall, ToolDefinition, ToolEntry, ToolError, tool_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Receives requests: the path and the body.
 fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    collector_at(TcpListener::bind("127.0.0.1:0").unwrap())
+}
+
+fn collector_at(listener: TcpListener) -> (String, Receiver<(String, Vec<u8>)>) {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (told, heard) = channel();
     // It ends with the test, when the receiver is dropped.
@@ -301,4 +306,118 @@ fn an_unreachable_collector_affects_no_call_and_stops_in_time() {
         ended.send(()).unwrap();
     });
     has_ended.recv_timeout(Duration::from_secs(60)).expect("an end in time");
+}
+
+/// A record whose arguments have so many bytes.
+fn record(id: &str, bytes: usize) -> AuditRecord {
+    let mut record = AuditRecord::new(SystemTime::UNIX_EPOCH, id, "echo");
+    record.arguments = Some(json!("x".repeat(bytes)));
+    record
+}
+
+/// The ids and argument lengths of audit records in a request.
+fn audit_records(body: &[u8]) -> Vec<(String, usize)> {
+    let told = ExportLogsServiceRequest::decode(body).unwrap();
+    let mut records = Vec::new();
+    for own in told.resource_logs {
+        let service = own.resource.unwrap().attributes;
+        assert_eq!(text(&service, "service.name"), Some("toolcrib"));
+        for log in own.scope_logs.into_iter().flat_map(|scope| scope.log_records) {
+            assert_eq!((log.time_unix_nano, log.severity_text.as_str()), (0, "INFO"));
+            let Some(any_value::Value::StringValue(json)) = log.body.unwrap().value else {
+                panic!("no text")
+            };
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let arguments = json["arguments"].as_str().unwrap().len();
+            records.push((json["call_id"].as_str().unwrap().to_owned(), arguments));
+        }
+    }
+    records
+}
+
+#[test]
+fn a_collector_receives_every_audit_record_and_long_ones_without_their_arguments() {
+    let (endpoint, heard) = collector();
+    let audit = OtlpAudit::to(&endpoint).unwrap();
+    audit.record(&record("first", 10));
+    audit.record(&record("long", 1_000_000));
+    (0..600).for_each(|id| audit.record(&record(&id.to_string(), 1)));
+    audit.flush();
+    assert_eq!((audit.lost(), audit.problem(), audit.name()), (0, None, endpoint));
+    let mut records = Vec::new();
+    while let Ok((path, body)) = heard.try_recv() {
+        assert_eq!(path, "/v1/logs");
+        records.extend(audit_records(&body));
+    }
+    assert_eq!(records.len(), 602);
+    assert_eq!(records[0], ("first".to_owned(), 10));
+    assert!(records[1].0 == "long" && records[1].1 < 100, "{:?}", records[1]);
+    let ids: Vec<String> = records[2..].iter().map(|(id, _)| id.clone()).collect();
+    assert_eq!(ids, (0..600).map(|id| id.to_string()).collect::<Vec<_>>(), "in order, none twice");
+}
+
+#[test]
+fn while_the_collector_is_away_records_wait_and_those_that_are_too_many_are_counted() {
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = place.local_addr().unwrap();
+    drop(place);
+    let audit = OtlpAudit::to(&format!("http://{address}")).unwrap();
+    let began = Instant::now();
+    (0..5_000).for_each(|id| audit.record(&record(&id.to_string(), 1)));
+    assert!(began.elapsed() < Duration::from_secs(1), "a call does not wait");
+    assert!((1..=904).contains(&audit.lost()), "{}", audit.lost());
+    while audit.problem().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(20), "nobody notices");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let lost = audit.lost();
+    let (_, heard) = collector_at(TcpListener::bind(address).unwrap());
+    let mut records = Vec::new();
+    while (records.len() as u64) < 5_000 - lost {
+        let (_, body) = heard.recv_timeout(Duration::from_secs(20)).unwrap();
+        records.extend(audit_records(&body));
+    }
+    let until = Instant::now() + Duration::from_secs(10);
+    while audit.problem().is_some() {
+        assert!(Instant::now() < until, "{:?}", audit.problem());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(audit.lost(), lost);
+}
+
+#[test]
+fn records_that_the_collector_rejects_are_counted_and_hold_up_no_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    // The first request is invalid to the collector. Of the second it rejects one record.
+    let partial = b"\x0a\x02\x08\x01";
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = BufReader::new(stream);
+        let refused = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_vec();
+        let mut accepted = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n".to_vec();
+        accepted.extend_from_slice(partial);
+        for answer in [refused, accepted] {
+            request(&mut stream).unwrap();
+            stream.get_mut().write_all(&answer).unwrap();
+        }
+    });
+    let audit = OtlpAudit::to(&endpoint).unwrap();
+    audit.record(&record("1", 1));
+    audit.flush();
+    assert_eq!(audit.lost(), 1);
+    assert!(audit.problem().is_some());
+    audit.record(&record("2", 1));
+    audit.flush();
+    assert_eq!((audit.lost(), audit.problem()), (2, None));
+}
+
+#[test]
+fn what_waits_for_a_silent_collector_at_the_end_is_given_up_after_a_moment() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let audit = OtlpAudit::to(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
+    (0..300).for_each(|id| audit.record(&record(&id.to_string(), 1)));
+    let began = Instant::now();
+    drop(audit);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }

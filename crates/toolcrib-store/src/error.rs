@@ -46,6 +46,14 @@ pub enum DatabaseError {
         /// How long this process waited for the lock.
         seconds: u64,
     },
+    /// A server uses the database.
+    #[error("the server with process {process} uses {place}: stop it first")]
+    InUse {
+        /// The database.
+        place: String,
+        /// The server's process.
+        process: u32,
+    },
     /// The file is damaged.
     #[error(
         "{place} is damaged ({problem}): stop the servers that use it, then move it away \

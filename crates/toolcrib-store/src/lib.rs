@@ -7,9 +7,12 @@
 //!
 //! This is the only crate that knows SQLite.
 
+mod backup;
 mod database;
 mod error;
 mod folder;
+mod report;
+mod retention;
 mod run_quota;
 mod tables;
 
@@ -25,9 +28,12 @@ pub use crate::tables::suspensions::Suspensions;
 #[cfg(feature = "mcp")]
 pub use crate::tables::tasks::Tasks;
 pub use crate::tables::trust::{TrustTable, TrustedDeclaration};
+pub use backup::{back_up, restore};
 pub use database::Database;
 pub use error::DatabaseError;
 pub use folder::StateFolder;
+pub use report::{StateReport, StoredKind};
+pub use retention::{Kept, Retention, Swept};
 
 /// A moment as it is stored. Moments beyond SQLite's integers become the largest one.
 fn millis(time: Timestamp) -> i64 {

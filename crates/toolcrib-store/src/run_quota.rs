@@ -8,6 +8,7 @@ use toolcrib_core::suspension::{Outcome, StoreError};
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
+use crate::retention::sweep::{RUN, remember};
 use crate::tables::owner::OwnerDigest;
 
 /// What errors about a full store call the things counted here.
@@ -15,10 +16,10 @@ const WHAT: &str = "runs";
 
 /// Sets when a run is over: when the last of its waiting calls expires, or at once if none waits.
 pub(crate) fn update_expiry(tx: &Tx<'_>, run: &str, is_unread: bool) -> Result<(), DatabaseError> {
-    let sql = "UPDATE runs SET is_unread = ?2, expires_at = coalesce(
+    let sql = "UPDATE runs SET is_unread = ?2, changed_at = ?3, expires_at = coalesce(
                    (SELECT max(until) FROM waiting_calls WHERE run = ?1), created_at)
                WHERE id = ?1";
-    tx.execute(sql, (run, is_unread)).map(drop)
+    tx.execute(sql, (run, is_unread, tx.now())).map(drop)
 }
 
 /// How an outcome of a suspended call changes the run that the call belongs to.
@@ -92,14 +93,15 @@ fn remove_oldest(
         None => tx.one(largest, (is_unread, now), |row| row.get::<_, OwnerDigest>(0))?,
         owner => owner,
     };
-    let sql = "DELETE FROM runs WHERE id = (SELECT id FROM runs
-                   WHERE owner = ?1 AND is_unread = ?2 AND expires_at <= ?3
-                     AND claimed_by NOT IN (SELECT epoch FROM servers)
-                   ORDER BY expires_at LIMIT 1)";
-    match owner {
-        Some(owner) => Ok(tx.execute(sql, (owner, is_unread, now))? > 0),
-        None => Ok(false),
-    }
+    let Some(owner) = owner else { return Ok(false) };
+    let sql = "SELECT id FROM runs
+               WHERE owner = ?1 AND is_unread = ?2 AND expires_at <= ?3
+                 AND claimed_by NOT IN (SELECT epoch FROM servers)
+               ORDER BY expires_at LIMIT 1";
+    let row = |row: &Row<'_>| row.get::<_, String>(0);
+    let Some(run) = tx.one(sql, (owner, is_unread, now), row)? else { return Ok(false) };
+    remember(tx, RUN, &run)?;
+    Ok(tx.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0)
 }
 
 /// Makes room for one more run of an owner. Unread answers do not count against the quota for runs; a second quota of

@@ -26,6 +26,7 @@ use crate::command::setup::completions;
 use crate::command::setup::config;
 use crate::command::setup::doctor;
 use crate::command::setup::man;
+use crate::command::setup::state;
 use crate::command::tools::call;
 use crate::command::tools::export;
 use crate::command::tools::list;
@@ -116,6 +117,8 @@ pub(crate) enum Command {
     Export(export::ExportOptions),
     /// Show the settings in effect, and where each comes from
     Config(config::ConfigOptions),
+    /// Back up what is stored, or restore a backup
+    State(state::StateOptions),
     /// Check this machine: what it can enforce, which promises do not hold, and how to fix that
     Doctor(doctor::DoctorOptions),
     /// Print the JSON Schema of manifests or of the config file
@@ -215,6 +218,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Release(own) => release::run(options, own),
         Command::Reset(own) => reset::run(options, own),
         Command::Export(own) => export::run(options, own),
+        Command::State(own) => state::run(options, own),
         Command::Doctor(own) => doctor::run(options, own),
         Command::Schema(own) => schema::run(own),
         Command::Completions(own) => completions::run(own, command_line()),

@@ -216,6 +216,21 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// A number of bytes, rounded: `12 KiB`, `3.4 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes / (unit / 10).max(1);
+            match tenths % 10 {
+                0 => format!("{} {name}", tenths / 10),
+                part => format!("{}.{part} {name}", tenths / 10),
+            }
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
 /// `1 tool`, `2 tools`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

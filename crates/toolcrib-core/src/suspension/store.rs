@@ -115,6 +115,8 @@ pub enum StoreError {
     },
     /// The claim is no longer valid: it was released, or the run was claimed again.
     ClaimLost,
+    /// The run was removed: it was older than runs are kept, or made room for newer ones.
+    Expired,
     /// The run exceeds a limit.
     TooLarge {
         /// What the limit counts, as a plural.
@@ -147,6 +149,10 @@ impl fmt::Display for StoreError {
             }
             Self::ClaimLost => f.write_str(
                 "the claim on the run was released, or has passed to another: claim it again",
+            ),
+            Self::Expired => f.write_str(
+                "the run has expired: it was older than the server keeps runs (`state.keep.runs`), or made \
+                 room for newer ones",
             ),
             Self::TooLarge { what, limit } => {
                 write!(f, "the run would have more than {limit} {what}, and no more are kept")

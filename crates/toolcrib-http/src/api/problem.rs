@@ -166,6 +166,7 @@ fn kind_of(status: StatusCode) -> &'static str {
         StatusCode::NOT_ACCEPTABLE => "not_acceptable",
         StatusCode::REQUEST_TIMEOUT => "request_timeout",
         StatusCode::CONFLICT => "conflict",
+        StatusCode::GONE => "expired",
         StatusCode::PAYLOAD_TOO_LARGE => "too_large",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
         StatusCode::TOO_MANY_REQUESTS => "rate_limited",
@@ -209,6 +210,7 @@ impl From<StoreError> for Problem {
                 }
             }
             StoreError::Claimed { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
+            StoreError::Expired => Self::new(StatusCode::GONE, error.to_string()),
             error => Self::internal("waiting calls could not be stored or read", &error),
         }
     }

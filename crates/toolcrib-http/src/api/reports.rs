@@ -41,6 +41,53 @@ pub struct ServerStatus {
     pub config: ConfigReport,
     /// Parts of confinement profiles that this machine cannot enforce.
     pub not_enforced: Vec<String>,
+    /// What is stored, and how much.
+    pub state: StateReport,
+    /// Where audit records go.
+    pub audit: Vec<AuditReport>,
+}
+
+/// What is stored in the state folder, or in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StateReport {
+    /// The size of the database and its write-ahead log in bytes.
+    pub bytes: u64,
+    /// How much of it is free for new entries, in bytes.
+    pub free_bytes: u64,
+    /// Each kind of entry.
+    pub kinds: Vec<StoredKind>,
+    /// Why state cannot be stored or read now, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// How much of one kind is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StoredKind {
+    /// `runs`, `waiting calls`, `decisions`, `outputs`, `answers` or `tasks`.
+    pub kind: String,
+    /// How many there are.
+    pub entries: usize,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// When the oldest of them was stored (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<String>,
+}
+
+/// A place that audit records go to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AuditReport {
+    /// The file, or the address of syslog.
+    pub place: String,
+    /// Records that could not be written or sent since the server started.
+    pub lost: u64,
+    /// Why records cannot be written or sent now, if they cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl ServerStatus {

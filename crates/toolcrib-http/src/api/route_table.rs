@@ -220,7 +220,7 @@ fn run_endpoints() -> Vec<Endpoint> {
         Endpoint::new("get", "/v1/runs/{id}", "showRun", call, get(runs::show))
             .summary("The state of a run")
             .path_parameter("id", "The run's id.")
-            .problems([409, 501])
+            .problems([409, 410, 501])
             .answers::<run_body::RunBody>(OK, "The run."),
         Endpoint::new(
             "post",
@@ -232,7 +232,7 @@ fn run_endpoints() -> Vec<Endpoint> {
         .summary("Submit the outputs of all calls that wait for the client")
         .header("Idempotency-Key", KEY_HELP, key)
         .path_parameter("id", "The run's id.")
-        .problems([409, 501])
+        .problems([409, 410, 501])
         .takes::<runs::SubmittedOutputs>()
         .example(r#"{"tool_outputs": [{"tool_call_id": "call_1", "output": "notes.txt"}]}"#)
         .answers::<run_body::RunBody>(OK, "The continued run."),
@@ -243,7 +243,7 @@ fn run_endpoints() -> Vec<Endpoint> {
             )
             .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
-            .problems([409, 501])
+            .problems([409, 410, 501])
             .takes::<runs::ResolveRequest>()
             .example(r#"{"id": "0123456789abcdef0123456789abcdef", "decision": "approve"}"#)
             .answers::<run_body::RunBody>(OK, "The continued run."),
@@ -251,12 +251,12 @@ fn run_endpoints() -> Vec<Endpoint> {
             .summary("Cancel all waiting calls of a run")
             .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
-            .problems([409, 501])
+            .problems([409, 410, 501])
             .answers::<run_body::RunBody>(OK, "The run, which has ended."),
         Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
             .summary("Cancel the waiting calls of a run and delete it")
             .path_parameter("id", "The run's id.")
-            .problems([409, 501])
+            .problems([409, 410, 501])
             .answers::<run_body::RunBody>(OK, "The deleted run."),
     ]
 }

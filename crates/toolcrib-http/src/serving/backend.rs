@@ -125,8 +125,12 @@ pub struct Health {
     pub upstreams_down: usize,
     /// Names that would have another owner after a restart.
     pub names_after_restart: usize,
-    /// Audit records that could not be written.
+    /// Audit records that could not be written or sent.
     pub audit_lost: u64,
+    /// Places of the audit log, a file or syslog, to which records cannot be written or sent now.
+    pub audit_down: usize,
+    /// 1 if state cannot be stored now, for example because the disk is full; else 0.
+    pub state_down: usize,
     /// 1 if the latest configuration is invalid, so that the previous one is in effect; else 0.
     pub config_refused: usize,
     /// Parts of confinement profiles that this machine cannot enforce, as far as the start has
@@ -139,7 +143,7 @@ impl Health {
     pub fn is_degraded(&self) -> bool {
         let Self { files_stale, files_broken, directories_unreadable, .. } = self;
         let Self { upstreams_down, names_after_restart, audit_lost, config_refused, .. } = self;
-        let Self { not_enforced, .. } = self;
+        let Self { not_enforced, audit_down, state_down, .. } = self;
         let counts = [
             files_stale,
             files_broken,
@@ -148,6 +152,8 @@ impl Health {
             names_after_restart,
             config_refused,
             not_enforced,
+            audit_down,
+            state_down,
         ];
         counts.iter().any(|count| **count > 0) || *audit_lost > 0
     }

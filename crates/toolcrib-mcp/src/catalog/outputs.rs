@@ -53,6 +53,10 @@ pub(crate) async fn read<T: DeserializeOwned>(
     Some(match page {
         Ok(page) => complete(json!({"contents": [contents(uri, &page)]})),
         Err(SpillError::NotFound) => Err(not_found(uri)),
+        Err(error @ SpillError::Expired) => {
+            let data = json!({"uri": uri});
+            Err(ErrorData::resource_not_found(error.to_string(), Some(data)))
+        }
         Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
     })
 }

@@ -9,9 +9,10 @@ pub(crate) mod worker;
 use std::fmt;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
 use toolcrib_core::clock::{Clock, SystemClock};
 
 use crate::database::schema::migrate;
@@ -20,9 +21,15 @@ use crate::database::transaction::Tx;
 use crate::database::worker::{Job, JobError, JobKind, WorkerShared};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, LOCK_TIMEOUT, prepare};
+use crate::retention::freeing;
+use crate::retention::keeper::KeeperHandle;
+use crate::retention::trouble::Trouble;
 
 /// Threads that only read, beside the one that writes.
 const READERS: usize = 2;
+
+/// How long the file of the write-ahead log stays.
+const LOG_BYTES: &str = "4194304";
 
 /// One SQLite database: a file that several servers of one machine may share, or memory. Cloning it is
 /// cheap; clones are the same database.
@@ -46,12 +53,14 @@ const READERS: usize = 2;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Database(Arc<DatabaseInner>);
+pub struct Database(pub(crate) Arc<DatabaseInner>);
 
-struct DatabaseInner {
-    place: DatabaseLocation,
+pub(crate) struct DatabaseInner {
+    shared: Arc<WorkerShared>,
     writes: Sender<Job>,
     reads: Sender<Job>,
+    /// The thread that removes what is too old, once it is needed.
+    pub(crate) keeper: OnceLock<KeeperHandle>,
 }
 
 impl Database {
@@ -100,11 +109,18 @@ impl Database {
         server: Server,
         readers: Vec<Connection>,
     ) -> Result<Self, DatabaseError> {
+        let shown = place.to_string();
         let failed = |error: std::io::Error| DatabaseError::Failed {
-            place: place.to_string(),
+            place: shown.clone(),
             problem: format!("its threads could not be started: {error}"),
         };
-        let shared = Arc::new(WorkerShared { place: place.clone(), clock, server: server.epoch });
+        let shared = Arc::new(WorkerShared {
+            place,
+            clock,
+            server: server.epoch,
+            retention: Mutex::default(),
+            trouble: Trouble::default(),
+        });
         let reads = if readers.is_empty() {
             None
         } else {
@@ -115,9 +131,9 @@ impl Database {
             }
             Some(sender)
         };
-        let writes = worker::write(connection, shared, server).map_err(failed)?;
+        let writes = worker::write(connection, Arc::clone(&shared), server).map_err(failed)?;
         let reads = reads.unwrap_or_else(|| writes.clone());
-        Ok(Self(Arc::new(DatabaseInner { place, writes, reads })))
+        Ok(Self(Arc::new(DatabaseInner { shared, writes, reads, keeper: OnceLock::new() })))
     }
 
     /// Makes a change that survives a power failure. If it fails, it is rolled back completely.
@@ -149,23 +165,52 @@ impl Database {
         kind: JobKind,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
+        let closed = || E::from(self.closed());
+        match self.begin(kind, work) {
+            Some(answer) => answer.await.unwrap_or_else(|_| Err(closed())),
+            None => Err(closed()),
+        }
+    }
+
+    /// Like [`run`](Self::run), but blocks the thread, which must not belong to a runtime.
+    pub(crate) fn run_blocking<T: Send + 'static>(
+        &self,
+        kind: JobKind,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<T, DatabaseError> {
+        let answer = self.begin(kind, work).and_then(|answer| answer.blocking_recv().ok());
+        answer.unwrap_or_else(|| Err(self.closed()))
+    }
+
+    pub(crate) fn begin<T: Send + 'static, E: JobError>(
+        &self,
+        kind: JobKind,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Option<oneshot::Receiver<Result<T, E>>> {
         let (job, answer) = Job::new(kind, work);
         let jobs = if kind == JobKind::Read { &self.0.reads } else { &self.0.writes };
-        let closed = || E::from(DatabaseError::Closed { place: self.0.place.to_string() });
-        jobs.send(job).map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        jobs.send(job).ok().map(|()| answer)
+    }
+
+    pub(crate) fn closed(&self) -> DatabaseError {
+        DatabaseError::Closed { place: self.0.shared.place.to_string() }
+    }
+
+    /// What all threads of the database share.
+    pub(crate) fn shared(&self) -> &WorkerShared {
+        &self.0.shared
     }
 
     /// Names a record of this kind in errors by its id.
     pub(crate) fn naming(&self, kind: &'static str) -> impl Fn(&str) -> String + Send + 'static {
-        let place = self.0.place.clone();
+        let place = self.0.shared.place.clone();
         move |id| format!("{kind} {id} in {place}")
     }
 }
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Database").field(&self.0.place.to_string()).finish()
+        f.debug_tuple("Database").field(&self.0.shared.place.to_string()).finish()
     }
 }
 
@@ -175,6 +220,7 @@ pub(crate) fn make(dir: &Path) -> Result<(DatabaseLocation, Connection), Databas
     // The lock keeps others out until the database is ready.
     let _opening = prepare(dir)?;
     let mut connection = connect(&place)?;
+    freeing::allow(&connection, &place)?;
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
         .map_err(|error| place.failure(error))?;
@@ -183,6 +229,7 @@ pub(crate) fn make(dir: &Path) -> Result<(DatabaseLocation, Connection), Databas
         return Err(DatabaseError::Unfit { dir: dir.display().to_string(), problem });
     }
     migrate(&mut connection, &place)?;
+    freeing::convert(&connection);
     Ok((place, connection))
 }
 
@@ -207,6 +254,8 @@ pub(crate) fn connect(place: &DatabaseLocation) -> Result<Connection, DatabaseEr
         .and_then(|()| set("recursive_triggers", "ON"))
         .and_then(|()| set("trusted_schema", "OFF"))
         .and_then(|()| set("temp_store", "MEMORY"))
+        // A write-ahead log that a burst has made longer is shortened afterwards.
+        .and_then(|()| set("journal_size_limit", LOG_BYTES))
         .map_err(failed)?;
     Ok(connection)
 }

@@ -21,6 +21,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { tables: include_str!("schema/008_same_call.sql"), counted: &[] },
     Migration { tables: include_str!("schema/009_pinned_texts.sql"), counted: &[] },
     Migration { tables: include_str!("schema/010_journal.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/011_retention.sql"), counted: &[] },
 ];
 
 /// The header of a `toolcrib` database contains this number, so that no other program's file is changed by mistake.
@@ -69,6 +70,12 @@ fn migrate_to(
         transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     }
     transaction.commit().map_err(failed)
+}
+
+/// Whether a file is a database of toolcrib.
+pub(crate) fn is_own(connection: &Connection) -> rusqlite::Result<bool> {
+    let id = connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))?;
+    Ok(id == APPLICATION_ID)
 }
 
 /// The version of a database's schema; 0 for an empty database. Refuses a newer one.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::unguessable;
 
+use crate::database::connect;
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, file_failure};
 use crate::millis;
@@ -90,6 +91,24 @@ pub(crate) fn is_alive(
     Ok(id.is_some_and(|id| is_locked(place, &id)))
 }
 
+/// The process of a server that has the database of a folder open, if there is one; 0 if that is not known.
+pub(crate) fn living(place: &DatabaseLocation) -> Result<Option<u32>, DatabaseError> {
+    let Some((_, folder)) = place.servers() else { return Ok(None) };
+    let failed = |error: std::io::Error| file_failure(&folder, &error);
+    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let id = name.to_str().and_then(|name| name.strip_suffix(".lock"));
+        let Some(id) = id.filter(|id| is_locked(place, id)) else { continue };
+        // The database may be damaged.
+        let process = connect(place).ok().and_then(|connection| {
+            let sql = "SELECT pid FROM servers WHERE id = ?1";
+            connection.query_row(sql, [id], |row| row.get(0)).ok()
+        });
+        return Ok(Some(process.unwrap_or_default()));
+    }
+    Ok(None)
+}
+
 /// Whether the lock of a server is held. If that cannot be found out, the answer is yes: taking over from a living
 /// server would be worse than waiting for a dead one.
 fn is_locked(place: &DatabaseLocation, id: &str) -> bool {
@@ -124,8 +143,15 @@ fn remove_lock(place: &DatabaseLocation, id: &str) {
     }
 }
 
-/// Removes the rows and locks of servers that are gone.
-fn clear_up(connection: &Connection, place: &DatabaseLocation) -> Result<(), DatabaseError> {
+/// Removes the rows and locks of servers that are gone, inside a transaction that writes.
+pub(crate) fn clear_up(
+    connection: &Connection,
+    place: &DatabaseLocation,
+) -> Result<(), DatabaseError> {
+    // A database in memory has one server and no locks.
+    if matches!(place, DatabaseLocation::Memory) {
+        return Ok(());
+    }
     let failed = |error| place.failure(error);
     let mut query = connection.prepare("SELECT epoch, id FROM servers").map_err(failed)?;
     let servers = query

@@ -11,12 +11,14 @@ use crate::database::transaction::Tx;
 use crate::database::{connect, make};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, is_there};
+use crate::retention::Retention;
 
 /// The number that no server has.
 const NO_SERVER: i64 = 0;
 
 fn tx<'c>(connection: &'c Connection, place: &'c DatabaseLocation) -> Tx<'c> {
-    Tx { connection, place, server: NO_SERVER, now: SystemClock.now() }
+    let (now, retention) = (SystemClock.now(), Retention::default());
+    Tx { connection, place, server: NO_SERVER, now, retention, trouble: None }
 }
 
 /// Reads from the database of a folder; `None` if there is none. An older database is migrated first.

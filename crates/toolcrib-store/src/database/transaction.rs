@@ -8,6 +8,8 @@ use crate::database::servers::Epoch;
 use crate::error::DatabaseError;
 use crate::folder::location::DatabaseLocation;
 use crate::millis;
+use crate::retention::Retention;
+use crate::retention::trouble::Trouble;
 use crate::tables::owner::OwnerDigest;
 
 /// A connection inside a transaction, borrowed by one piece of work.
@@ -16,6 +18,9 @@ pub(crate) struct Tx<'c> {
     pub(crate) place: &'c DatabaseLocation,
     pub(crate) server: Epoch,
     pub(crate) now: Timestamp,
+    pub(crate) retention: Retention,
+    /// Where failures of the disk are noted, in a server.
+    pub(crate) trouble: Option<&'c Trouble>,
 }
 
 /// How many rows and bytes of one kind are stored.
@@ -29,7 +34,7 @@ impl Tx<'_> {
     /// Runs a statement and returns the number of changed rows.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, DatabaseError> {
         let done = self.connection.prepare_cached(sql).and_then(|mut query| query.execute(params));
-        done.map_err(|error| self.place.failure(error))
+        done.map_err(|error| self.failure(error))
     }
 
     /// The first row of the result, if there is one.
@@ -43,7 +48,7 @@ impl Tx<'_> {
             .connection
             .prepare_cached(sql)
             .and_then(|mut query| query.query_row(params, read).optional());
-        found.map_err(|error| self.place.failure(error))
+        found.map_err(|error| self.failure(error))
     }
 
     /// All rows of the result.
@@ -57,7 +62,7 @@ impl Tx<'_> {
             .connection
             .prepare_cached(sql)
             .and_then(|mut query| query.query_map(params, read)?.collect());
-        found.map_err(|error| self.place.failure(error))
+        found.map_err(|error| self.failure(error))
     }
 
     /// How much of a table belongs to an owner, or to all owners together. Takes constant time.
@@ -88,6 +93,27 @@ impl Tx<'_> {
     /// Whether the server that claimed a row still has the database open.
     pub(crate) fn is_alive(&self, epoch: Epoch) -> Result<bool, DatabaseError> {
         servers::is_alive(self.connection, self.place, self.server, epoch)
+    }
+
+    /// Translates an SQLite error, and notes it if the disk has failed.
+    pub(crate) fn failure(&self, error: rusqlite::Error) -> DatabaseError {
+        let error = self.place.failure(error);
+        if let Some(trouble) = self.trouble {
+            trouble.note(&error);
+        }
+        error
+    }
+
+    /// The latest time that is over by this age; the beginning of time for things that are kept for ever.
+    pub(crate) fn cutoff(&self, age: Option<std::time::Duration>) -> i64 {
+        let age = age.and_then(|age| i64::try_from(age.as_millis()).ok());
+        age.map_or(i64::MIN, |age| self.now().saturating_sub(age))
+    }
+
+    /// When something that is stored now expires at this age.
+    pub(crate) fn expiry(&self, age: Option<std::time::Duration>) -> i64 {
+        let age = age.and_then(|age| i64::try_from(age.as_millis()).ok());
+        age.map_or(i64::MAX, |age| self.now().saturating_add(age))
     }
 
     /// The current time of the database's clock, as it is stored.

@@ -15,6 +15,8 @@ use crate::database::servers::{Epoch, Server};
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::folder::location::DatabaseLocation;
+use crate::retention::Retention;
+use crate::retention::trouble::Trouble;
 
 /// How many changes may share one transaction, and so one wait for the disk.
 const BATCH: usize = 64;
@@ -30,11 +32,25 @@ pub(crate) struct WorkerShared {
     pub(crate) place: DatabaseLocation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) server: Epoch,
+    /// How long things are kept. It may change at any time.
+    pub(crate) retention: Mutex<Retention>,
+    pub(crate) trouble: Trouble,
 }
 
 impl WorkerShared {
+    pub(crate) fn retention(&self) -> Retention {
+        *self.retention.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tx<'c>(&'c self, connection: &'c Connection) -> Tx<'c> {
-        Tx { connection, place: &self.place, server: self.server, now: self.clock.now() }
+        Tx {
+            connection,
+            place: &self.place,
+            server: self.server,
+            now: self.clock.now(),
+            retention: self.retention(),
+            trouble: Some(&self.trouble),
+        }
     }
 }
 
@@ -51,6 +67,8 @@ pub(crate) enum JobKind {
     Durable,
     /// Survives the end of the process; a power failure may lose the last changes.
     Relaxed,
+    /// Runs on the writing thread outside any transaction, such as a checkpoint.
+    Bare,
 }
 
 struct JobResult {
@@ -124,10 +142,17 @@ pub(crate) fn write(
                 one_read(&writer.connection, &writer.shared, job);
                 continue;
             }
+            if job.kind == JobKind::Bare {
+                if let Some(JobResult { reply, .. }) =
+                    guarded(job, &writer.shared.tx(&writer.connection))
+                {
+                    reply(Ok(()));
+                }
+                continue;
+            }
+            let is_change = |next: &Job| matches!(next.kind, JobKind::Durable | JobKind::Relaxed);
             let mut batch = vec![job];
-            while batch.len() < BATCH
-                && waiting.front().is_some_and(|next| next.kind != JobKind::Read)
-            {
+            while batch.len() < BATCH && waiting.front().is_some_and(is_change) {
                 batch.extend(waiting.pop_front());
             }
             writer.run(batch.into());
@@ -171,12 +196,18 @@ impl Writer {
                 return;
             }
             let mut replies = Vec::new();
+            let changes = self.connection.total_changes();
             let done = self.work_through(&mut jobs, &mut replies).and_then(|()| {
                 self.connection.execute_batch("COMMIT").map_err(|error| self.failure(error))
             });
             if done.is_err() && !self.connection.is_autocommit() {
                 // If this fails too, the next transaction cannot begin and reports the error.
                 let _ = self.connection.execute_batch("ROLLBACK");
+            }
+            // A transaction that changes nothing succeeds on a full disk, too.
+            let has_changed = !replies.is_empty() && self.connection.total_changes() > changes;
+            if done.is_ok() && has_changed {
+                self.shared.trouble.clear();
             }
             for reply in replies {
                 reply(done.clone());
@@ -240,6 +271,8 @@ impl Writer {
     }
 
     fn failure(&self, error: rusqlite::Error) -> DatabaseError {
-        self.shared.place.failure(error)
+        let error = self.shared.place.failure(error);
+        self.shared.trouble.note(&error);
+        error
     }
 }

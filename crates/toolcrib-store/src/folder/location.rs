@@ -38,6 +38,14 @@ impl DatabaseLocation {
         }
     }
 
+    /// The file of the write-ahead log.
+    pub(crate) fn log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(dir) => Some(dir.join(SIDE_FILES[0])),
+            Self::Memory => None,
+        }
+    }
+
     /// The folder of the locks that servers hold as long as they live, with its path.
     pub(crate) fn servers(&self) -> Option<(io::Result<StateFolder>, PathBuf)> {
         match self {

@@ -9,6 +9,7 @@ use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::tables::owner::OwnerDigest;
+use crate::tables::suspensions::SWEEP_LIMIT;
 
 /// Stores the answers to requests with an `Idempotency-Key`. Servers that share the database see each other's answers,
 /// and no two of them work on one key. If a server ends while it works on a request, that answer counts as lost at
@@ -74,7 +75,17 @@ fn claim(
     limits: &AnswerLimits,
 ) -> Result<Claim, AnswerError> {
     let now = tx.now();
-    tx.execute("DELETE FROM answers WHERE expires_at <= ?1", [now])?;
+    let cutoff = tx.cutoff(tx.retention.answers);
+    // A request that is being worked on keeps its key.
+    let is_expired = "(expires_at <= ?1 OR created_at <= ?2)
+         AND NOT (status IS NULL AND claimed_by IN (SELECT epoch FROM servers))";
+    let own = format!("DELETE FROM answers WHERE key = ?3 AND {is_expired}");
+    tx.execute(&own, (now, cutoff, key))?;
+    let others = format!(
+        "DELETE FROM answers WHERE key IN
+             (SELECT key FROM answers WHERE {is_expired} LIMIT {SWEEP_LIMIT})"
+    );
+    tx.execute(&others, (now, cutoff))?;
     if let Some(known) = AnswerRow::of(tx, key)? {
         return known.claim(tx);
     }
@@ -83,11 +94,11 @@ fn claim(
     if let Err(full) = limits.admit(own.entries, own.bytes, all) {
         return Err(with_retry_after(tx, owner, full)?.into());
     }
-    let kept = i64::try_from(limits.kept.as_millis()).unwrap_or(i64::MAX);
+    let expires_at = tx.expiry(Some(limits.kept)).min(tx.expiry(tx.retention.answers));
     tx.execute(
         "INSERT INTO answers (key, owner, created_at, expires_at, bytes, claimed_by, request)
          VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
-        (key, owner, now, now.saturating_add(kept), tx.server, request),
+        (key, owner, now, expires_at, tx.server, request),
     )?;
     Ok(Claim::New)
 }
@@ -96,6 +107,7 @@ fn claim(
 fn with_retry_after(tx: &Tx<'_>, owner: OwnerDigest, full: Full) -> Result<Full, DatabaseError> {
     let sql = "SELECT min(expires_at) FROM answers WHERE owner = ?1";
     let oldest = tx.one(sql, [owner], |row| row.get::<_, Option<i64>>(0))?.flatten();
+    let oldest = oldest.filter(|at| *at != i64::MAX);
     let left = oldest.and_then(|at| u64::try_from(at - tx.now()).ok());
     Ok(match left {
         Some(left) => full.with_retry_after(std::time::Duration::from_millis(left)),

@@ -8,7 +8,7 @@ use crate::error::DatabaseError;
 use crate::millis;
 use crate::tables::owner::OwnerDigest;
 use crate::tables::record::{size, text_of};
-use crate::tables::suspensions::{RETENTION_MILLIS, SWEEP_LIMIT, WHAT};
+use crate::tables::suspensions::{SWEEP_LIMIT, WHAT};
 
 /// A row that records who resolved a waiting call and how.
 pub(crate) struct ResolvedRow {
@@ -31,7 +31,7 @@ impl ResolvedRow {
     pub(crate) fn keep(self, tx: &Tx<'_>, bounds: Bounds) -> Result<(), DatabaseError> {
         let Self { id, owner, at, text } = self;
         History::RESOLVED.make_room(tx, owner, at, bounds)?;
-        let (expires_at, bytes) = (at.saturating_add(RETENTION_MILLIS), size(&text)?);
+        let (expires_at, bytes) = (tx.expiry(tx.retention.decisions), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO resolved (id, owner, resolved_at, expires_at, bytes, record)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -53,7 +53,8 @@ impl History {
     pub(crate) const SETTLED: Self = Self {
         table: "settled",
         forget: "DELETE FROM settled WHERE id IN
-                     (SELECT id FROM settled WHERE expires_at < ?1 LIMIT ?2)",
+                     (SELECT id FROM settled WHERE expires_at < ?1
+                        AND claimed_by NOT IN (SELECT epoch FROM servers) LIMIT ?2)",
         remove_oldest_of_owner: "DELETE FROM settled WHERE id = (SELECT id FROM settled
                                      WHERE owner = ?1 ORDER BY decided_at, id LIMIT 1)",
     };

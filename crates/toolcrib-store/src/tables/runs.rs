@@ -12,6 +12,7 @@ use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::millis;
+use crate::retention::sweep::{RUN, was_removed};
 use crate::run_quota::{make_room, update_expiry};
 use crate::tables::owner::OwnerDigest;
 use crate::tables::record::{parse, size};
@@ -269,7 +270,9 @@ fn page(
     limit: usize,
     place: impl Fn(&str) -> String,
 ) -> Result<Option<JournalPage>, StoreError> {
-    let Some(RunHead { last, .. }) = RunHead::of(tx, run)? else { return Ok(None) };
+    let Some(RunHead { last, .. }) = RunHead::of(tx, run)? else {
+        return if was_removed(tx, RUN, run)? { Err(StoreError::Expired) } else { Ok(None) };
+    };
     let (mut known, mut bytes, mut entries) = (after, 0, Vec::new());
     while known < last && entries.len() < limit && bytes < PAGE_BYTES {
         known += 1;

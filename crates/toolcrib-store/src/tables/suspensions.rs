@@ -24,9 +24,6 @@ use crate::tables::record::{one, parse, readable, size, text_of};
 /// What errors about a full store call the things counted here.
 pub(crate) const WHAT: &str = "calls that wait";
 
-/// How long an outcome is kept for its caller, and a taken call for its outcome.
-pub(crate) const RETENTION_MILLIS: i64 = 24 * 60 * 60 * 1_000;
-
 /// How many expired rows a change removes in passing.
 pub(crate) const SWEEP_LIMIT: i64 = 16;
 
@@ -335,11 +332,8 @@ fn same_call(
 /// Records that this server has taken a call.
 fn keep_taken(tx: &Tx<'_>, taken: &Suspension, text: String) -> Result<(), StoreError> {
     let now = tx.now();
-    let forgotten = "DELETE FROM taken WHERE id IN
-                     (SELECT id FROM taken WHERE expires_at <= ?1 LIMIT ?2)";
-    tx.execute(forgotten, (now, SWEEP_LIMIT))?;
     let (owner, bytes) = (OwnerDigest::of(taken.identity()), size(&text)?);
-    let expires_at = now.saturating_add(RETENTION_MILLIS);
+    let expires_at = tx.expiry(tx.retention.decisions);
     tx.execute(
         "INSERT OR REPLACE INTO taken (id, owner, taken_at, expires_at, bytes, claimed_by, record)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -389,7 +383,7 @@ impl SettledRow {
     fn keep(self, tx: &Tx<'_>) -> Result<(), DatabaseError> {
         let Self { id, owner, decided_at, call_key, outcome, text } = self;
         outcome.apply_to_run(tx, &id)?;
-        let (expires_at, bytes) = (decided_at.saturating_add(RETENTION_MILLIS), size(&text)?);
+        let (expires_at, bytes) = (tx.expiry(tx.retention.decisions), size(&text)?);
         tx.execute(
             "INSERT OR REPLACE INTO settled
                  (id, owner, decided_at, expires_at, bytes, claimed_by, record, call_key)

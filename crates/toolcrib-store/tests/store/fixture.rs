@@ -4,7 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{RunId, RunRecord};
-use toolcrib_core::suspension::{ResolutionKind, Resolved, Suspension, Waiting};
+use toolcrib_core::suspension::{ResolutionKind, Resolved, StoreError, Suspension, Waiting};
 use toolcrib_store::Database;
 use toolcrib_tool::{Arguments, CallId, Layer, Source, ToolDefinition, ToolEntry};
 
@@ -40,6 +40,15 @@ pub(crate) fn waiting_run(identity: &str, created: u64) -> RunRecord {
     let mut value = serde_json::to_value(run(identity, created)).expect("it is plain data");
     value["slots"] = json!([{"waiting": suspension}]);
     serde_json::from_value(value).expect("it is a record")
+}
+
+/// Whether something is kept; not every store remembers what it has removed.
+pub(crate) fn is_kept<T>(found: Result<Option<T>, StoreError>) -> bool {
+    match found {
+        Ok(found) => found.is_some(),
+        Err(StoreError::Expired) => false,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// A folder for a database, and a database in it.

@@ -6,10 +6,13 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use toolcrib_core::run::RunStore as _;
+use toolcrib_core::spill::{Owner, SpillLimits, SpillStore as _, Spilled};
 use toolcrib_core::suspension::{StoreError, SuspensionStore as _};
-use toolcrib_store::{Database, DatabaseError, Runs, Suspensions};
+use toolcrib_store::{Database, DatabaseError, Kept, Retention, Runs, Spills, Suspensions};
+use toolcrib_tool::ContextValues;
 
 use crate::fixture::{resolved, run, suspended};
 
@@ -69,6 +72,80 @@ async fn child() {
         file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be read");
     assert_eq!(sound, "ok");
     std::io::stdout().write_all(b"whole\n").expect("the test listens");
+}
+
+/// The variable that names the folder of the small disk for the child process that removes old entries.
+const OLD: &str = "TOOLCRIB_STORE_FULL_DISK_OF_OLD";
+
+/// Runs only in the child process: fills the disk with outputs that become too old, and others' files.
+#[tokio::test]
+async fn child_with_old_entries() {
+    let Some(folder) = std::env::var_os(OLD) else { return };
+    let folder = Path::new(&folder);
+    let database = Database::open(folder).expect("there is room for it");
+    let mut limits = SpillLimits::default();
+    limits.ttl = Duration::MAX;
+    let spills = Spills::new(&database, limits);
+    let ada = Owner::of(&ContextValues::new().with("user", "ada"), None);
+    for _ in 0..20 {
+        let text = "x".repeat(100_000);
+        spills.put(&ada, Spilled::text(text)).await.expect("there is room");
+    }
+    // The first sweep reserves space.
+    database.sweep().await.expect("there is room");
+    assert!(folder.join("toolcrib.db-reserve").exists());
+    let mut ballast = std::fs::File::create(folder.join("ballast")).expect("there is room");
+    while ballast.write_all(&[1; 4096]).is_ok() {}
+    while ballast.write_all(&[1]).is_ok() {}
+    let suspensions = Suspensions::new(&database);
+    let mut failed = None;
+    for _ in 0..5_000 {
+        if let Err(error) = suspensions.put(&suspended("ada", 1, u64::MAX)).await {
+            failed = Some(error);
+            break;
+        }
+    }
+    let error = failed.expect("the disk is full");
+    assert!(matches!(cause(&error), DatabaseError::DiskFull { .. }), "{error}");
+    assert!(matches!(database.trouble(), Some(DatabaseError::DiskFull { .. })));
+    let before = suspensions.all().await.expect("it can be read").len();
+    // The background thread tries again, and has nothing to remove yet.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(folder.join("toolcrib.db-reserve").exists(), "the space is kept for a removal");
+    assert!(database.trouble().is_some());
+
+    let mut retention = Retention::default();
+    retention.outputs = Kept::new(Some(Duration::from_millis(1)), None);
+    database.keep(retention);
+    database.sweep().await.expect("the reserved space is enough");
+    let report = database.report().expect("it can be read");
+    let outputs = report.kinds.iter().find(|own| own.kind == "outputs").expect("a kind");
+    assert_eq!(outputs.entries, 0, "{report:?}");
+    suspensions.put(&suspended("ada", 1, u64::MAX)).await.expect("there is room again");
+    assert_eq!(suspensions.all().await.expect("it works").len(), before + 1);
+    assert_eq!(database.trouble(), None);
+    std::io::stdout().write_all(b"whole\n").expect("the test listens");
+}
+
+#[test]
+fn old_entries_are_removed_and_make_room_while_the_disk_is_full() {
+    let home = tempfile::tempdir().expect("there is room");
+    let mount = "mount -t tmpfs -o size=24m,mode=0700 none \"$DISK\"";
+    let script = format!(
+        "{mount} && exec \"$0\" full_disk::child_with_old_entries --exact --nocapture --test-threads=1"
+    );
+    let own = std::env::current_exe().expect("it runs");
+    let mut shell = Command::new("unshare");
+    shell.args(["-Urm", "sh", "-c", &script]).arg(own);
+    let output = shell.env(OLD, home.path()).env("DISK", home.path()).output();
+    let output = output.expect("there is a shell");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("unshare failed") || stderr.contains("mount:") {
+        println!("skipped: this machine mounts no file system for a test");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("whole"), "{output:?}");
 }
 
 /// Runs the child under a shell that has limited its disk.

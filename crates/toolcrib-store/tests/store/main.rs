@@ -4,6 +4,7 @@
 
 #[cfg(feature = "http")]
 mod answers;
+mod backup;
 mod conformance;
 mod deciding;
 mod elsewhere;
@@ -17,6 +18,7 @@ mod opening;
 mod pins;
 mod places;
 mod processes;
+mod retention;
 mod spills;
 mod taking_over;
 #[cfg(feature = "mcp")]

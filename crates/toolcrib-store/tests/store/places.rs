@@ -10,7 +10,7 @@ use toolcrib_core::suspension::{Settled, StoreError, Suspension, SuspensionStore
 use toolcrib_store::{Database, Runs, Suspensions};
 use toolcrib_tool::{CallId, ToolOutput, ToolResult};
 
-use crate::fixture::{resolved, suspended, waiting_run};
+use crate::fixture::{is_kept, resolved, suspended, waiting_run};
 
 /// How many runs an identity may have.
 const SHARE: usize = 3;
@@ -49,7 +49,7 @@ impl Fixture {
     }
 
     async fn is_there(&self, run: &RunRecord) -> bool {
-        self.runs.load(run.id()).await.expect("it works").is_some()
+        is_kept(self.runs.load(run.id()).await)
     }
 }
 

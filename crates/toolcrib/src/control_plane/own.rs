@@ -7,6 +7,7 @@ use toolcrib_manifest::lock::LockMode;
 use toolcrib_runners::{DecidingFiles, server_path};
 
 use crate::settings::Config;
+use crate::stores::SyslogAddress;
 
 /// The names under which a config file is found.
 pub(super) const CONFIG_NAMES: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
@@ -85,6 +86,10 @@ impl Config {
                 PathBuf::from(name)
             }));
         }
+        // The machine's own sockets are out of every tool's reach already.
+        let is_own = |path: &&PathBuf| !path.starts_with("/dev") && !path.starts_with("/run");
+        let socket = self.audit.syslog.as_ref().and_then(SyslogAddress::path);
+        own.hidden.extend(socket.filter(is_own).cloned());
         let secrets = self.secrets.values().filter_map(|source| source.file());
         for place in secrets.chain(&self.secret_folders) {
             own.hidden.push(place.clone());
@@ -118,7 +123,7 @@ impl Config {
     /// The folder of an audit log that this server rotates. In programs that run during a rotation, the new file is not
     /// covered; only a folder is covered as a whole.
     fn audit_folder(&self) -> Option<PathBuf> {
-        self.audit.max_bytes?;
+        self.audit.rotates().then_some(())?;
         let log = std::path::absolute(self.audit.file.as_ref()?).ok()?;
         let folder = log.parent()?;
         Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
@@ -140,7 +145,7 @@ impl Config {
             work.is_ok_and(|work| folder.starts_with(work))
         });
         (is_work && self.holds_work(&folder)).then_some(
-            "with `audit.max_bytes` it has to be in a folder of its own, such as audit/audit.jsonl: here tools \
+            "with `audit.max_bytes` or `audit.max_age` it has to be in a folder of its own, such as audit/audit.jsonl: here tools \
              could reach the file that is begun when it is full",
         )
     }

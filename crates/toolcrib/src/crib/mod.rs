@@ -14,6 +14,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use toolcrib_core::approval::Approvals;
+#[cfg(unix)]
+use toolcrib_core::audit::AuditSink as _;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 #[cfg(feature = "mcp")]
@@ -29,7 +31,7 @@ use crate::manifests::names::{DeclaredName, Names};
 #[cfg(all(unix, feature = "manifests"))]
 use crate::settings::reload::LiveConfig;
 #[cfg(unix)]
-use crate::stores::FileAudit;
+use crate::stores::AuditSinks;
 #[cfg(feature = "mcp")]
 use crate::upstreams::Connections;
 
@@ -80,9 +82,12 @@ pub struct Toolcrib {
     names: Names,
     #[cfg(feature = "mcp")]
     connections: Connections,
-    /// The log that [`resources`](ToolcribBuilder::resources) opened, to be flushed at the end.
+    /// The audit log that [`resources`](ToolcribBuilder::resources) opened, to be flushed at the end.
     #[cfg(unix)]
-    audit_file: Option<Arc<FileAudit>>,
+    audit_sinks: AuditSinks,
+    /// What [`resources`](ToolcribBuilder::resources) opened.
+    #[cfg(feature = "store")]
+    database: Option<crate::stores::Database>,
 }
 
 impl Toolcrib {
@@ -244,15 +249,15 @@ impl Toolcrib {
     }
 
     /// The audit log that [`resources`](ToolcribBuilder::resources) opened.
-    #[cfg(all(unix, feature = "http"))]
-    pub(crate) fn audit_file(&self) -> Option<&FileAudit> {
-        self.audit_file.as_deref()
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn audit_sinks(&self) -> &AuditSinks {
+        &self.audit_sinks
     }
 
-    /// The number of audit records that could not be written.
-    #[cfg(all(unix, feature = "http"))]
-    pub(crate) fn audit_lost(&self) -> u64 {
-        self.audit_file().map_or(0, toolcrib_core::audit::AuditSink::lost)
+    /// The database that [`resources`](ToolcribBuilder::resources) opened.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn database(&self) -> Option<&crate::stores::Database> {
+        self.database.as_ref()
     }
 
     /// The files and folders that determine what this crib runs, or that only the host may know. No
@@ -366,7 +371,8 @@ impl Toolcrib {
         #[cfg(feature = "mcp")]
         self.connections.upstreams().shutdown().await;
         #[cfg(unix)]
-        if let Some(audit) = self.audit_file.clone() {
+        {
+            let audit = self.audit_sinks.clone();
             // This fails only if the runtime is shutting down too: then the log is flushed when it
             // is dropped.
             let _ = tokio::task::spawn_blocking(move || audit.flush()).await;

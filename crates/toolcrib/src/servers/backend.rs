@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolcrib_core::audit::AuditSink as _;
 use toolcrib_core::run::RunStore;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_http::reports::{NameStatus, Reloaded, ServerStatus};
@@ -67,7 +68,9 @@ impl Backend for Toolcrib {
                 .count(),
             upstreams_down: upstreams.iter().filter(|own| down(&own.state)).count(),
             names_after_restart: snapshot.would_differ().len() + names_after_restart,
-            audit_lost: self.audit_lost(),
+            audit_lost: self.audit_sinks().lost(),
+            audit_down: self.audit_sinks().down(),
+            state_down: usize::from(self.database().is_some_and(|own| own.trouble().is_some())),
             config_refused: usize::from(self.live_config().last().problem.is_some()),
             not_enforced: toolcrib_sandbox::jail::shortfalls().len(),
         }
@@ -86,7 +89,7 @@ impl Backend for Toolcrib {
     }
 
     fn audit_tail(&self, records: usize) -> Option<io::Result<Vec<Value>>> {
-        self.audit_file().map(|file| file.tail(records))
+        self.audit_sinks().file.as_ref().map(|file| file.tail(records))
     }
 
     fn upstreams(&self) -> Vec<(String, bool)> {

@@ -47,7 +47,7 @@ pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIAB
 #[cfg(feature = "mcp")]
 pub use mcp::{Mcp, Tasks};
 pub use names::Registry;
-pub use places::{Audit, Manifests, State, Workspace};
+pub use places::{Audit, Keep, KeepOutputs, KeepRuns, Manifests, State, Workspace};
 pub use sandbox::{Limits, Sandbox, SandboxRequire};
 pub use secrets::SecretSource;
 pub use setup::SetupError;
@@ -178,6 +178,7 @@ impl Config {
             ("state.homes", state.homes.iter_mut().collect()),
             ("state.dir", state.dir.iter_mut().filter(|dir| !places::is_none(dir)).collect()),
             ("audit.file", audit.file.iter_mut().collect()),
+            ("audit.syslog", audit.syslog.iter_mut().filter_map(|own| own.path_mut()).collect()),
             ("secrets", secrets.values_mut().filter_map(SecretSource::path_mut).collect()),
             ("secret_folders", secret_folders.iter_mut().collect()),
         ];

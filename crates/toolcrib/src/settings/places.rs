@@ -2,13 +2,15 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::stores::SyslogAddress;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolcrib_core::audit::AuditArguments;
 use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_tool::units::{OrNone, SizeLimit, or_none};
+use toolcrib_tool::units::{OrNone, SizeLimit, TimeLimit, or_none};
 
 /// Where manifests are.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +82,8 @@ pub struct State {
     /// Default: `homes` in `$CACHE_DIRECTORY`, which systemd sets, else a folder beside `state.dir` whose name
     /// ends in `-homes`.
     pub homes: Option<PathBuf>,
+    /// How long things are kept, and how much of them. What waits for somebody or runs is always kept.
+    pub keep: Keep,
     /// Whether nobody named the folder: then a program that cannot write to it does without.
     #[serde(skip)]
     #[schemars(skip)]
@@ -89,6 +93,91 @@ pub struct State {
     #[serde(skip)]
     #[schemars(skip)]
     pub users_default: Option<PathBuf>,
+}
+
+/// How long the things in the state folder are kept, and how much of them; `limits.per_client` says how much
+/// one client may keep. Values take effect on a reload: a shorter age for everything at once, a longer one for what
+/// is stored from then on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keep {
+    /// Runs that are over, with their transcripts; the age counts from the last change.
+    pub runs: KeepRuns,
+    /// Outputs that were too long for their answers, which `read_output` reads.
+    pub outputs: KeepOutputs,
+    /// The lifetime of an `Idempotency-Key`: a request that is repeated later is a new one. `none`: for ever.
+    pub answers: TimeLimit,
+    /// Outcomes of calls that somebody else decided on, who decided, and waiting calls that have expired.
+    /// `none`: for ever.
+    pub decisions: TimeLimit,
+}
+
+/// How long runs that are over are kept, and how much of them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeepRuns {
+    /// For how long; `none` for as long as there is room.
+    pub age: TimeLimit,
+    /// Bytes of all clients together; beyond it the oldest of the client that uses most are removed. `none`:
+    /// only the limits of each client hold.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<SizeLimit>")]
+    pub max_bytes: Option<SizeLimit>,
+}
+
+/// How long long outputs are kept, and how much of them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeepOutputs {
+    /// For how long; `none` for as long as there is room.
+    pub age: TimeLimit,
+    /// Bytes of all clients together; beyond it the oldest of the client that uses most are removed. `none`:
+    /// four times what `limits.per_client.spill_bytes` allows one client.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<SizeLimit>")]
+    pub max_bytes: Option<SizeLimit>,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for Keep {
+    fn default() -> Self {
+        let day = TimeLimit(Some(DAY));
+        Self {
+            runs: KeepRuns::default(),
+            outputs: KeepOutputs::default(),
+            answers: day,
+            decisions: day,
+        }
+    }
+}
+
+impl Default for KeepRuns {
+    fn default() -> Self {
+        Self { age: TimeLimit(Some(7 * DAY)), max_bytes: Some(SizeLimit(1 << 30)) }
+    }
+}
+
+impl Default for KeepOutputs {
+    fn default() -> Self {
+        Self { age: TimeLimit(Some(DAY)), max_bytes: None }
+    }
+}
+
+#[cfg(feature = "store")]
+impl Keep {
+    /// The same for the store.
+    pub(crate) fn retention(&self) -> crate::stores::Retention {
+        use crate::stores::{Kept, Retention};
+
+        let bytes = |limit: Option<SizeLimit>| limit.map(|SizeLimit(bytes)| bytes);
+        let mut retention = Retention::default();
+        retention.runs = Kept::new(self.runs.age.0, bytes(self.runs.max_bytes));
+        retention.outputs = Kept::new(self.outputs.age.0, bytes(self.outputs.max_bytes));
+        retention.answers = self.answers.0;
+        retention.decisions = self.decisions.0;
+        retention
+    }
 }
 
 /// The word for no folder.
@@ -183,11 +272,50 @@ pub struct Audit {
     /// Files that were moved aside and are kept: `.1`, the newest, to this number.
     #[schemars(range(min = 1))]
     pub keep: u32,
+    /// How long records are kept in files. With an age, the file is also moved aside when its first record is
+    /// older than this age divided by `keep`, and files whose last record is older than the age are removed.
+    /// `none`: as many files as `keep` says.
+    pub max_age: TimeLimit,
+    /// Where every record is sent as well, as a message of syslog (RFC 5424): the path of a Unix datagram socket
+    /// such as `/dev/log`, relative to the config file, or `udp://HOST:PORT` or `tcp://HOST:PORT`. `none`:
+    /// nowhere.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<SyslogAddress>")]
+    pub syslog: Option<SyslogAddress>,
+    /// Whether every record is sent as well to the OpenTelemetry collector that the environment variable
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names, as a log record. Requires a binary with the feature `otlp`.
+    pub otlp: bool,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { file: None, arguments: AuditArguments::default(), max_bytes: None, keep: 5 }
+        Self {
+            file: None,
+            arguments: AuditArguments::default(),
+            max_bytes: None,
+            keep: 5,
+            max_age: TimeLimit(None),
+            syslog: None,
+            otlp: false,
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Audit {
+    /// When the file is moved aside.
+    pub(crate) fn rotation(&self) -> crate::stores::Rotation {
+        let Self { max_bytes, keep, max_age, .. } = self;
+        crate::stores::Rotation {
+            max_bytes: max_bytes.map(|SizeLimit(bytes)| bytes),
+            keep: *keep,
+            max_age: max_age.0,
+        }
+    }
+
+    /// Whether this program moves the file aside.
+    pub(crate) fn rotates(&self) -> bool {
+        self.max_bytes.is_some() || self.max_age.0.is_some()
     }
 }
 

@@ -53,7 +53,7 @@ pub struct PerClient {
     /// wait fail.
     #[schemars(range(min = 1))]
     pub runs: NonZeroUsize,
-    /// `Idempotency-Key`s of the last day. Further requests with new keys are refused.
+    /// `Idempotency-Key`s within `state.keep.answers`. Further requests with new keys are refused.
     #[schemars(range(min = 1))]
     pub keys: NonZeroUsize,
     /// Bytes of outputs that were too long for their answers; the oldest are removed to make room.

@@ -114,9 +114,10 @@ impl ToolcribBuilder {
         use std::sync::Arc;
 
         use toolcrib_core::spill::SpillLimits;
-        use toolcrib_tool::units::SizeLimit;
 
-        use crate::stores::{Database, FileAudit, Rotation, Runs, Spills, StateDir, Suspensions};
+        use crate::stores::{
+            AuditSinks, Database, FileAudit, Runs, Spills, StateDir, Suspensions, SyslogAudit,
+        };
 
         let open = |key| move |source: io::Error| SetupError::Open { key, source };
         if let Err(error) = config.make_workspace() {
@@ -137,7 +138,7 @@ impl ToolcribBuilder {
         }
         let shares = &config.limits.per_client;
         // Without a directory the code is the same, but nothing outlives the program.
-        let (database, spills) = if let Some(dir) = &config.state.dir {
+        let (database, mut spills) = if let Some(dir) = &config.state.dir {
             let state = StateDir::open(dir).map_err(open("state.dir"))?;
             StateDir::check_owner(dir).map_err(open("state.dir"))?;
             (state.database().map_err(open("state.dir"))?, Spills::disk_limits())
@@ -145,7 +146,11 @@ impl ToolcribBuilder {
             let database = Database::in_memory().map_err(io::Error::other);
             (database.map_err(open("state.dir"))?, SpillLimits::default())
         };
+        database.keep(config.state.keep.retention());
+        // `state.keep` says for how long.
+        spills.ttl = std::time::Duration::MAX;
         builder = builder
+            .database(database.clone())
             .spill(Arc::new(Spills::new(&database, shares.spill_limits(spills))))
             .suspensions(Arc::new(Suspensions::within(&database, shares.run_bounds())))
             .runs(Arc::new(Runs::within(&database, shares.run_bounds())));
@@ -159,7 +164,8 @@ impl ToolcribBuilder {
         }
         #[cfg(feature = "http")]
         {
-            let limits = toolcrib_http::AnswerLimits::default().with_keys(shares.keys.get());
+            let mut limits = toolcrib_http::AnswerLimits::default().with_keys(shares.keys.get());
+            limits.kept = std::time::Duration::MAX;
             builder = builder
                 .answers(Arc::new(crate::stores::Answers::within(&database, limits)))
                 .mcp_sessions(shares.sessions.get());
@@ -167,15 +173,22 @@ impl ToolcribBuilder {
         if let Some(why) = config.misplaced_audit_log() {
             return Err(open("audit.file")(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
+        let mut sinks =
+            AuditSinks { collector: builder.audit_sinks.collector.take(), ..AuditSinks::default() };
+        if config.audit.otlp && sinks.collector.is_none() {
+            let problem = "no collector is set: the program that embeds toolcrib has to set one";
+            return Err(open("audit.otlp")(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+        }
         if let Some(path) = &config.audit.file {
-            let file = match config.audit.max_bytes {
-                None => FileAudit::open(path),
-                Some(SizeLimit(max_bytes)) => {
-                    FileAudit::rotating(path, Rotation { max_bytes, keep: config.audit.keep })
-                }
-            };
-            let file = file.map_err(open("audit.file"))?;
-            builder = builder.audit_file(file, config.audit.arguments);
+            let file = FileAudit::rotating(path, config.audit.rotation());
+            sinks.file = Some(Arc::new(file.map_err(open("audit.file"))?));
+        }
+        if let Some(address) = &config.audit.syslog {
+            let syslog = SyslogAudit::start(address.clone()).map_err(open("audit.syslog"))?;
+            sinks.syslog = Some(Arc::new(syslog));
+        }
+        if !sinks.is_empty() {
+            builder = builder.audit_sinks(sinks, config.audit.arguments);
         }
         Ok(builder)
     }

@@ -9,7 +9,8 @@ mod private_dir;
 #[cfg(feature = "store")]
 mod state_dir;
 
-pub use audit::{FileAudit, Rotation};
+pub(crate) use audit::AuditSinks;
+pub use audit::{FileAudit, Rotation, SyslogAddress, SyslogAudit};
 #[cfg(feature = "http")]
 pub(crate) use private_dir::private_dir;
 #[cfg(feature = "store")]
@@ -19,6 +20,9 @@ pub use toolcrib_store::Answers;
 #[cfg(all(feature = "store", feature = "mcp"))]
 pub use toolcrib_store::Tasks;
 #[cfg(feature = "store")]
-pub use toolcrib_store::{Database, DatabaseError, Runs, Spills, Suspensions};
+pub use toolcrib_store::{
+    Database, DatabaseError, Kept, Retention, Runs, Spills, StateReport, StoredKind, Suspensions,
+    back_up, restore,
+};
 #[cfg(all(feature = "store", feature = "mcp"))]
 pub use toolcrib_store::{DatabasePins, PinnedTools};

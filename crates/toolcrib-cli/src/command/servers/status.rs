@@ -12,8 +12,49 @@ use super::report::{config_page, files_page, upstreams_page};
 use super::reset::paused;
 use crate::Exit;
 use crate::options::{JsonOutput, Options};
-use crate::screen::{WARNING, count};
+use crate::screen::{WARNING, count, size};
 use crate::startup::{self, Started};
+
+/// What is stored, and why it cannot be, if it cannot.
+fn state_page(state: &Value) -> String {
+    let mut page = String::new();
+    let kinds = list(state, "kinds");
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|kind| kind["entries"].as_u64() > Some(0))
+        .map(|kind| {
+            let oldest = kind["oldest"].as_str().map(|at| format!(", the oldest of {at}"));
+            let bytes = size(kind["bytes"].as_u64().unwrap_or_default());
+            let name = text(&kind["kind"]);
+            format!("{} {name} ({bytes}{})", kind["entries"], oldest.unwrap_or_default())
+        })
+        .collect();
+    let all = size(state["bytes"].as_u64().unwrap_or_default());
+    let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
+    let _ = writeln!(page, "  state: {all}: {kinds}");
+    if let Some(problem) = state["problem"].as_str() {
+        let problem = fully_visible(problem);
+        let _ = writeln!(page, "  {WARNING}state cannot be stored{WARNING:#}: {problem}");
+    }
+    page
+}
+
+/// The places of the audit log that lose or lost records.
+fn audit_page(answer: &Value) -> String {
+    let mut page = String::new();
+    for place in list(answer, "audit") {
+        let name = fully_visible(text(&place["place"]));
+        if let Some(problem) = place["problem"].as_str() {
+            let problem = fully_visible(problem);
+            let _ =
+                writeln!(page, "  {WARNING}audit{WARNING:#} {name}: cannot be reached: {problem}");
+        }
+        if let Some(lost @ 1..) = place["lost"].as_u64() {
+            let _ = writeln!(page, "  {WARNING}audit{WARNING:#} {name}: {lost} records were lost");
+        }
+    }
+    page
+}
 
 /// The number of unavailable tools that `status` names.
 const UNAVAILABLE_SHOWN: usize = 5;
@@ -101,7 +142,9 @@ fn status_page(answer: &Value) -> String {
             text(&own["fresh"])
         );
     }
-    page + &config_page(&answer["config"])
+    page + &state_page(&answer["state"])
+        + &audit_page(answer)
+        + &config_page(&answer["config"])
         + &upstreams_page(answer, true)
         + &files_page(answer, true)
 }

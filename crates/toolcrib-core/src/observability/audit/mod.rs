@@ -8,6 +8,7 @@ mod masked;
 mod timestamp;
 pub(crate) mod trail;
 
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use schemars::JsonSchema;
@@ -50,6 +51,20 @@ pub trait AuditSink: Send + Sync + 'static {
     fn lost(&self) -> u64 {
         0
     }
+
+    /// Where records go, such as a path or an address, for status reports. Default: `audit log`.
+    fn name(&self) -> String {
+        "audit log".to_owned()
+    }
+
+    /// Why records cannot be written or sent now, if they cannot. Default: `None`.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+
+    /// Waits until everything recorded so far is written or sent, or lost and counted; a place that may
+    /// be unavailable for long is waited for only briefly. Blocks the thread. Default: returns at once.
+    fn flush(&self) {}
 }
 
 /// How arguments are recorded.
@@ -238,10 +253,24 @@ impl AuditRecord {
         self
     }
 
-    /// The record as one line of JSON, without a line end.
+    /// The record as one line of JSON, without a line end. Control characters and the line separators of Unicode
+    /// are escaped, so that no reader takes a part of it for another record.
     pub fn to_json(&self) -> String {
         // Strings, numbers and JSON values with string keys always serialise.
-        serde_json::to_string(self).unwrap_or_default()
+        let json = serde_json::to_string(self).unwrap_or_default();
+        if json.is_ascii() && !json.contains('\u{7f}') {
+            return json;
+        }
+        let mut escaped = String::with_capacity(json.len());
+        for c in json.chars() {
+            // Outside strings JSON has none of them.
+            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            } else {
+                escaped.push(c);
+            }
+        }
+        escaped
     }
 }
 
@@ -304,7 +333,11 @@ mod tests {
         record.decision =
             Decision::Approved { by: "ada\r\n".into(), rule: None, changed: true, shown: None };
         let line = record.to_json();
-        assert!(!line.contains(['\n', '\r']));
+        assert!(!line.contains(['\n', '\r', '\u{2028}']), "{line}");
+        let all: String = (0..=0x9f).filter_map(char::from_u32).chain(['\u{2029}', 'é']).collect();
+        let others = AuditRecord::new(SystemTime::UNIX_EPOCH, &*all, "t").to_json();
+        assert!(!others.contains(|c: char| c.is_control() || c == '\u{2029}'), "{others}");
+        assert_eq!(serde_json::from_str::<Value>(&others).unwrap()["call_id"], all.as_str());
         let read: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(read["decision"]["verdict"], "approved");
         assert_eq!(read["call_id"], "a\nb\u{2028}");

@@ -155,9 +155,9 @@ pub trait SpillStore: Send + Sync + 'static {
 
     /// Reads up to `limit` characters (code points) from `offset`.
     ///
-    /// Fails with [`SpillError::NotFound`] for a handle that does not exist, has expired or belongs
-    /// to somebody else; which of these must not be revealed. An offset beyond the end gives an
-    /// empty page.
+    /// Fails with [`SpillError::NotFound`] for a handle that does not exist or belongs to somebody
+    /// else; which of these must not be revealed. For a text of this owner that has expired it may
+    /// fail with [`SpillError::Expired`]. An offset beyond the end gives an empty page.
     fn read<'a>(
         &'a self,
         owner: &'a Owner,
@@ -173,6 +173,8 @@ pub trait SpillStore: Send + Sync + 'static {
 pub enum SpillError {
     /// The owner has no text with this handle.
     NotFound,
+    /// The owner's text was removed: it was older than texts are kept, or made room for newer ones.
+    Expired,
     /// The text is too large for the store.
     TooLarge {
         /// The size of the text.
@@ -188,6 +190,7 @@ impl fmt::Display for SpillError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => f.write_str("no output is kept under this handle"),
+            Self::Expired => f.write_str("the output that was kept under this handle has expired"),
             Self::TooLarge { bytes, limit } => write!(
                 f,
                 "the output of {bytes} bytes is larger than the {limit} the store of outputs accepts"

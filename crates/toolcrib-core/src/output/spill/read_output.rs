@@ -139,6 +139,10 @@ impl Tool for ReadOutput {
             match self.store.read(&owner, &handle, asked.offset, asked.limit).await {
                 Ok(page) => answer(page, asked.offset).map(ToolOutcome::Done),
                 Err(SpillError::NotFound) => Err(unknown(&asked.handle)),
+                Err(error @ SpillError::Expired) => Err(ToolError::execution(error.to_string())
+                    .with_hint(
+                        "Call the tool that gave the output again, asking for less at a time.",
+                    )),
                 Err(error) => Err(ToolError::unavailable("kept outputs cannot be read just now")
                     .with_hint("Call the tool that gave the output again, asking for less.")
                     .with_source(error)),
@@ -167,7 +171,7 @@ fn answer(page: Page, asked: usize) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::from(page.text).with_data(Value::Object(data)))
 }
 
-/// One answer for every invalid handle, so that the reason is not revealed.
+/// One answer for every handle that is invalid or somebody else's, so that the reason is not revealed.
 fn unknown(handle: &str) -> ToolError {
     let shown: String = handle.chars().take(64).collect();
     ToolError::execution(format!("no output is kept under the handle {shown:?}"))

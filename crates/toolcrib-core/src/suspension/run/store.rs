@@ -128,6 +128,8 @@ impl<J: Journal + ?Sized> RunStore for J {
                 for run in &runs {
                     match folded(self, run.id()).await {
                         Ok(record) => records.extend(record),
+                        // It was removed since it was listed.
+                        Err(StoreError::Expired) => {}
                         Err(error @ StoreError::Corrupt { .. }) => {
                             tracing::warn!(%error, "a run was passed over");
                         }

@@ -71,9 +71,21 @@ fn health(api: &Api, text: &mut Text) {
     text.family(
         "toolcrib_audit_lost_total",
         Kind::Counter,
-        "Audit records that could not be written.",
+        "Audit records that could not be written or sent.",
     )
     .sample(&[], health.audit_lost);
+    text.family(
+        "toolcrib_audit_down",
+        Kind::Gauge,
+        "Places of the audit log to which records cannot be written or sent now.",
+    )
+    .sample(&[], health.audit_down);
+    text.family(
+        "toolcrib_state_down",
+        Kind::Gauge,
+        "Whether state cannot be stored now, for example because the disk is full.",
+    )
+    .sample(&[], health.state_down);
 }
 
 fn tools(statistics: &[ToolStatistics], text: &mut Text) {

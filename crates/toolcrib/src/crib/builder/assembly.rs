@@ -22,6 +22,8 @@ use crate::crib::offered_builtins::OfferedBuiltins;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
 #[cfg(all(feature = "manifests", feature = "mcp"))]
+use crate::manifests::lock::LockKeeper;
+#[cfg(all(feature = "manifests", feature = "mcp"))]
 use crate::manifests::names::Names;
 #[cfg(feature = "manifests")]
 use crate::manifests::{Manifests, Reloader};
@@ -81,12 +83,7 @@ impl ToolcribBuilder {
             DeclaredUpstreams::new(own.collect())
         };
         #[cfg(all(feature = "manifests", feature = "mcp"))]
-        let names = Names::new(wanted.clone());
-        #[cfg(all(feature = "manifests", feature = "mcp"))]
-        if let Some(manifests) = &self.manifests {
-            let host = manifests.host(self.lock.as_ref());
-            names.load(manifests.files(), &host, self.lock.as_deref());
-        }
+        let names = declared_names(&wanted, self.manifests.as_ref(), self.lock.as_ref());
         Ok(Toolcrib {
             #[cfg(all(feature = "manifests", feature = "mcp"))]
             names: names.clone(),
@@ -103,12 +100,11 @@ impl ToolcribBuilder {
             }),
             #[cfg(feature = "mcp")]
             connections: {
-                let pins = self.pins.unwrap_or_else(|| Arc::new(MemoryPins::default()));
                 #[cfg(feature = "manifests")]
                 let review = self.lock.clone().map(|lock| lock as Arc<dyn Review>);
                 #[cfg(not(feature = "manifests"))]
                 let review = None;
-                Connections::new(upstreams(executor.clone(), pins, review), wanted)
+                Connections::new(upstreams(executor.clone(), self.pins, review), wanted)
             },
             executor,
             refreshing,
@@ -136,9 +132,25 @@ impl ToolcribBuilder {
             #[cfg(feature = "manifests")]
             lock: self.lock,
             #[cfg(unix)]
-            audit_file: self.audit_file,
+            audit_sinks: self.audit_sinks,
+            #[cfg(feature = "store")]
+            database: self.database,
         })
     }
+}
+
+/// The names of other MCP servers, prompts and resources that files declare.
+#[cfg(all(feature = "manifests", feature = "mcp"))]
+fn declared_names(
+    wanted: &DeclaredUpstreams,
+    manifests: Option<&Manifests>,
+    lock: Option<&Arc<LockKeeper>>,
+) -> Names {
+    let names = Names::new(wanted.clone());
+    if let Some(manifests) = manifests {
+        names.load(manifests.files(), &manifests.host(lock), lock.map(Arc::as_ref));
+    }
+    names
 }
 
 /// Adds the linked-in tools, except built-in tools that are added separately.
@@ -240,9 +252,10 @@ impl ToolcribBuilder {
 #[cfg(feature = "mcp")]
 fn upstreams(
     executor: toolcrib_core::Executor,
-    pins: Arc<dyn PinStore>,
+    pins: Option<Arc<dyn PinStore>>,
     review: Option<Arc<dyn Review>>,
 ) -> Upstreams {
+    let pins = pins.unwrap_or_else(|| Arc::new(MemoryPins::default()));
     match review {
         Some(review) => Upstreams::reviewed(executor, pins, review),
         None => Upstreams::new(executor, pins),

@@ -37,7 +37,7 @@ use crate::manifests::Manifests;
 #[cfg(feature = "manifests")]
 use crate::manifests::lock::LockKeeper;
 #[cfg(unix)]
-use crate::stores::FileAudit;
+use crate::stores::AuditSinks;
 
 /// Collects entries and settings; [`build`](Self::build) resolves every name.
 ///
@@ -110,7 +110,10 @@ pub struct ToolcribBuilder {
     #[cfg(feature = "mcp")]
     pins: Option<Arc<dyn PinStore>>,
     #[cfg(unix)]
-    audit_file: Option<Arc<FileAudit>>,
+    pub(crate) audit_sinks: AuditSinks,
+    /// What [`resources`](Self::resources) opened.
+    #[cfg(feature = "store")]
+    database: Option<crate::stores::Database>,
 }
 
 /// The store for truncated outputs.
@@ -485,12 +488,28 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets the audit log to a file, which the crib flushes when it is shut down.
+    /// Sends audit records to an OpenTelemetry collector as well, beside the places of the config. It is flushed when the
+    /// crib is shut down. [`resources`](Self::resources) fails if the config has `audit.otlp: true` and this was not called
+    /// before.
     #[cfg(all(unix, feature = "manifests"))]
-    pub(crate) fn audit_file(self, file: FileAudit, arguments: AuditArguments) -> Self {
-        let file = Arc::new(file);
-        let trail = AuditTrail::new(Arc::clone(&file) as _).with_arguments(arguments);
-        Self { audit_file: Some(file), ..self.audit(trail) }
+    #[must_use]
+    pub fn audit_collector(mut self, collector: Arc<dyn toolcrib_core::audit::AuditSink>) -> Self {
+        self.audit_sinks.collector = Some(collector);
+        self
+    }
+
+    /// Sets the audit log to places that the crib flushes when it is shut down.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn audit_sinks(self, sinks: AuditSinks, arguments: AuditArguments) -> Self {
+        let trail = AuditTrail::new(Arc::new(sinks.clone())).with_arguments(arguments);
+        Self { audit_sinks: sinks, ..self.audit(trail) }
+    }
+
+    /// Sets the database whose state the crib reports.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn database(mut self, database: crate::stores::Database) -> Self {
+        self.database = Some(database);
+        self
     }
 
     /// Adds a hook around every call, inside those added before.

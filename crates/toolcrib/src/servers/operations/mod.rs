@@ -3,12 +3,14 @@
 mod names;
 mod upstreams;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use toolcrib_core::audit::{AuditSink, rfc3339};
 use toolcrib_core::{Divergence, RegistrySnapshot};
 use toolcrib_http::reports::{
-    ConfigChanges, ConfigReport, FileProblem, FileReport, NameChange, NameStatus, PausedTool,
-    Reloaded, ServerStatus, UnavailableTool, UnreadableDirectory,
+    AuditReport, ConfigChanges, ConfigReport, FileProblem, FileReport, NameChange, NameStatus,
+    PausedTool, Reloaded, ServerStatus, StateReport, StoredKind, UnavailableTool,
+    UnreadableDirectory,
 };
 use toolcrib_manifest::live::{FileEvent, ScanReport};
 use toolcrib_manifest::lock::Kind;
@@ -42,7 +44,41 @@ pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
             .iter()
             .map(ToString::to_string)
             .collect(),
+        state: state(crib),
+        audit: crib.audit_sinks().places().iter().map(|place| audit(*place)).collect(),
     }
+}
+
+/// What is stored. Blocks for a moment.
+fn state(crib: &Toolcrib) -> StateReport {
+    let Some(database) = crib.database() else { return StateReport::default() };
+    let trouble = database.trouble().map(|error| error.to_string());
+    match database.report() {
+        Ok(found) => StateReport {
+            bytes: found.bytes,
+            free_bytes: found.free_bytes,
+            kinds: found.kinds.iter().map(stored).collect(),
+            problem: trouble,
+        },
+        Err(error) => StateReport { problem: Some(error.to_string()), ..StateReport::default() },
+    }
+}
+
+fn stored(own: &toolcrib_store::StoredKind) -> StoredKind {
+    let at = |time: toolcrib_core::clock::Timestamp| {
+        rfc3339(SystemTime::UNIX_EPOCH + Duration::from_millis(time.unix_millis()))
+    };
+    StoredKind {
+        kind: own.kind.to_owned(),
+        entries: own.entries,
+        bytes: own.bytes,
+        oldest: own.oldest.map(at),
+    }
+}
+
+/// The state of one place of the audit log.
+fn audit(place: &dyn AuditSink) -> AuditReport {
+    AuditReport { place: place.name(), lost: place.lost(), problem: place.problem() }
 }
 
 /// The tools whose calls are refused for a while because they timed out repeatedly.

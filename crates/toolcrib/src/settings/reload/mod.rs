@@ -16,8 +16,11 @@ use crate::settings::Config;
 ///
 /// The environment variables of secrets are read once, at the start, and are then removed from the environment. A
 /// secret that gets such a source, or had one, therefore needs a restart although `secrets` is listed here.
-const LIVE_KEYS: [&str; 16] = [
+const LIVE_KEYS: [&str; 20] = [
     "approval.timeout",
+    "audit.keep",
+    "audit.max_age",
+    "audit.max_bytes",
     "builtins.enabled",
     "executor.max_concurrency",
     "executor.max_timeout",
@@ -32,6 +35,7 @@ const LIVE_KEYS: [&str; 16] = [
     "server.token",
     "server.tokens",
     "server.toolset",
+    "state.keep",
     "toolsets",
 ];
 
@@ -172,6 +176,19 @@ impl Toolcrib {
     }
 }
 
+#[cfg(unix)]
+impl Toolcrib {
+    /// Keeps things as long as a config says from now on.
+    fn apply_retention(&self, config: &Config) {
+        if let Some(database) = self.database() {
+            database.keep(config.state.keep.retention());
+        }
+        if let Some(file) = &self.audit_sinks().file {
+            file.rotate_by(config.audit.rotation());
+        }
+    }
+}
+
 impl FollowedConfig {
     /// Checks everything before it applies anything.
     fn apply(&mut self, crib: &Toolcrib, config: &Config) -> Result<ConfigReload, String> {
@@ -242,6 +259,8 @@ impl FollowedConfig {
         crib.expect_config(config);
         crib.executor().replace_policy(config.policy.clone());
         crib.replace_toolsets(toolsets);
+        #[cfg(unix)]
+        crib.apply_retention(config);
         if let Some(manifests) = crib.manifests() {
             manifests.trust(&config.manifests.trusted);
         }

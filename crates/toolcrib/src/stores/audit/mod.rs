@@ -1,7 +1,9 @@
-//! The audit log as a file of JSON lines.
+//! The audit log: a file of JSON lines, and messages to syslog.
 
 mod open;
 mod rotation;
+mod sinks;
+mod syslog;
 mod tail;
 
 use std::fs::{self, File};
@@ -10,16 +12,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 use toolcrib_core::audit::{AuditRecord, AuditSink};
 
 pub use rotation::Rotation;
+pub(crate) use sinks::AuditSinks;
+pub use syslog::{SyslogAddress, SyslogAudit};
 
 /// Records that may wait for the disk.
 const QUEUE: usize = 4096;
+
+/// How often the ages of files are looked at while nothing is recorded.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// Bytes written at once at most.
 const BATCH: usize = 256 * 1024;
@@ -53,7 +62,7 @@ const BATCH: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct FileAudit {
     path: PathBuf,
-    rotation: Option<Rotation>,
+    rotation: Arc<Mutex<Rotation>>,
     /// `None` only while it is dropped.
     queue: Option<SyncSender<WriterMessage>>,
     writer: Option<JoinHandle<()>>,
@@ -71,6 +80,8 @@ enum WriterMessage {
 struct Losses {
     records: AtomicU64,
     said: AtomicBool,
+    /// Why records cannot be written now.
+    problem: Mutex<Option<String>>,
 }
 
 impl Losses {
@@ -80,13 +91,21 @@ impl Losses {
             tracing::error!(%reason, "audit records are lost; this is said once");
         }
     }
+
+    fn set_problem(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl FileAudit {
     /// Opens the file for appending, made if it is not there. A line that an earlier process did
     /// not finish is ended.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
-        Self::open_as(path.into(), None)
+        Self::open_as(path.into(), Rotation::NEVER)
     }
 
     /// As [`open`](Self::open), and moves the file away when it has grown enough.
@@ -99,7 +118,8 @@ impl FileAudit {
     /// # fn main() -> std::io::Result<()> {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("audit.jsonl");
-    /// let audit = FileAudit::rotating(&path, Rotation { max_bytes: 100, keep: 2 })?;
+    /// let rotation = Rotation { max_bytes: Some(100), keep: 2, max_age: None };
+    /// let audit = FileAudit::rotating(&path, rotation)?;
     /// for call in ["call_1", "call_2"] {
     ///     audit.record(&AuditRecord::new(SystemTime::now(), call, "calculator"));
     ///     audit.flush();
@@ -111,7 +131,17 @@ impl FileAudit {
     /// # }
     /// ```
     pub fn rotating(path: impl Into<PathBuf>, rotation: Rotation) -> io::Result<Self> {
-        Self::open_as(path.into(), Some(rotation))
+        Self::open_as(path.into(), rotation)
+    }
+
+    /// Moves the file aside by these rules from now on.
+    pub fn rotate_by(&self, rotation: Rotation) {
+        *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = rotation;
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The last records, the oldest first, at most so many; those in files that were rotated away
@@ -119,19 +149,22 @@ impl FileAudit {
     /// thread.
     pub fn tail(&self, records: usize) -> io::Result<Vec<Value>> {
         self.flush();
-        tail::last(&self.path, self.rotation, records)
+        let rotation = *self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        tail::last(&self.path, rotation, records)
     }
 
-    fn open_as(path: PathBuf, rotation: Option<Rotation>) -> io::Result<Self> {
+    fn open_as(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
         let log = OpenLog::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("the audit log {}: {error}", path.display()))
         })?;
         let losses = Arc::new(Losses::default());
         let (queue, messages) = sync_channel(QUEUE);
+        let rotation = Arc::new(Mutex::new(rotation));
         let writer = AuditWriter {
             path: path.clone(),
-            rotation,
+            rotation: Arc::clone(&rotation),
             log: Some(log),
+            cleared: None,
             losses: Arc::clone(&losses),
         };
         let writer = std::thread::Builder::new()
@@ -163,6 +196,18 @@ impl AuditSink for FileAudit {
     fn lost(&self) -> u64 {
         self.losses.records.load(Ordering::Relaxed)
     }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.losses.problem()
+    }
+
+    fn flush(&self) {
+        Self::flush(self);
+    }
 }
 
 impl Drop for FileAudit {
@@ -178,15 +223,26 @@ impl Drop for FileAudit {
 /// The thread that writes.
 struct AuditWriter {
     path: PathBuf,
-    rotation: Option<Rotation>,
+    rotation: Arc<Mutex<Rotation>>,
     /// `None` after a failure, until it can be opened again.
     log: Option<OpenLog>,
+    /// By which rules old files were last removed, and when.
+    cleared: Option<(Rotation, Instant)>,
     losses: Arc<Losses>,
 }
 
 impl AuditWriter {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
-        while let Ok(first) = messages.recv() {
+        self.rotate();
+        loop {
+            let first = match messages.recv_timeout(LOOK) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.rotate();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let (mut lines, mut count, mut waiting) = (String::new(), 0, Vec::new());
             let mut next = Some(first);
             while let Some(message) = next {
@@ -200,11 +256,13 @@ impl AuditWriter {
                 }
                 next = if lines.len() < BATCH { messages.try_recv().ok() } else { None };
             }
-            if count > 0
-                && let Err(error) = self.write(&lines)
-            {
-                self.losses.add(count, &error);
-                self.log = None;
+            if count > 0 {
+                let written = self.write(&lines);
+                if let Err(error) = &written {
+                    self.losses.add(count, error);
+                    self.log = None;
+                }
+                self.losses.set_problem(written.err().map(|error| error.to_string()));
             }
             for done in waiting {
                 // Who asked may have stopped waiting.
@@ -219,14 +277,28 @@ impl AuditWriter {
             _ => OpenLog::open(&self.path)?,
         };
         log.file.write_all(lines.as_bytes())?;
-        if let Some(rotation) = self.rotation
-            && let Err(error) = rotation.apply(&self.path, &log)
-        {
+        self.log = Some(log);
+        self.rotate();
+        Ok(())
+    }
+
+    /// Moves the file aside if it is long or old enough, and removes files that are too old.
+    fn rotate(&mut self) {
+        let rotation = *self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(log) = &mut self.log else { return };
+        let done = rotation.apply(&self.path, log).and_then(|was_moved| {
+            let is_recent =
+                |(rules, at): &(Rotation, Instant)| *rules == rotation && at.elapsed() < LOOK;
+            if was_moved || !self.cleared.as_ref().is_some_and(is_recent) {
+                self.cleared = Some((rotation, Instant::now()));
+                rotation.clear(&self.path)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = done {
             // The records are written; the file is longer than it should be.
             tracing::warn!(%error, "the audit log could not be rotated");
         }
-        self.log = Some(log);
-        Ok(())
     }
 }
 
@@ -234,6 +306,8 @@ impl AuditWriter {
 struct OpenLog {
     file: File,
     identity: (u64, u64),
+    /// When its first record was made, once that is known.
+    began_at: Option<SystemTime>,
 }
 
 impl OpenLog {
@@ -247,7 +321,7 @@ impl OpenLog {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, identity: (found.dev(), found.ino()) })
+        Ok(Self { file, identity: (found.dev(), found.ino()), began_at: None })
     }
 
     fn is_at(&self, path: &Path) -> bool {

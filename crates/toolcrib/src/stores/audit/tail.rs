@@ -11,12 +11,9 @@ use super::{Rotation, open};
 const READ: u64 = 4 * 1024 * 1024;
 
 /// The last records in the file and in those that were moved aside, the oldest first.
-pub(super) fn last(
-    path: &Path,
-    rotation: Option<Rotation>,
-    records: usize,
-) -> io::Result<Vec<Value>> {
-    let aside: Vec<PathBuf> = rotation.map(|own| own.files(path).collect()).unwrap_or_default();
+pub(super) fn last(path: &Path, rotation: Rotation, records: usize) -> io::Result<Vec<Value>> {
+    let aside: Vec<PathBuf> =
+        if rotation.is_never() { Vec::new() } else { rotation.files(path).collect() };
     let mut newest_first = Vec::new();
     for file in std::iter::once(path.to_owned()).chain(aside) {
         if newest_first.len() >= records {

@@ -87,7 +87,8 @@ fn a_full_queue_loses_records_and_holds_up_nobody() {
     let (queue, messages) = sync_channel(2);
     let losses = Arc::new(Losses::default());
     let path = std::path::PathBuf::from("nowhere");
-    let audit = FileAudit { path, rotation: None, queue: Some(queue), writer: None, losses };
+    let rotation = Arc::new(Mutex::new(Rotation::NEVER));
+    let audit = FileAudit { path, rotation, queue: Some(queue), writer: None, losses };
     (0..5).for_each(|n| audit.record(&record(n)));
     assert_eq!(audit.lost(), 3);
     drop(messages);
@@ -107,8 +108,9 @@ fn a_place_that_cannot_be_written_is_named() {
 fn a_log_that_has_grown_is_moved_aside_and_no_record_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit.jsonl");
-    let audit = FileAudit::rotating(&path, Rotation { max_bytes: 1000, keep: 3 }).unwrap();
-    let beside = FileAudit::rotating(&path, Rotation { max_bytes: 1000, keep: 3 }).unwrap();
+    let rotation = Rotation { max_bytes: Some(1000), keep: 3, max_age: None };
+    let audit = FileAudit::rotating(&path, rotation).unwrap();
+    let beside = FileAudit::rotating(&path, rotation).unwrap();
     for id in 0..60 {
         let writer = if id % 2 == 0 { &audit } else { &beside };
         writer.record(&record(id));
@@ -139,4 +141,35 @@ fn the_end_of_a_long_log_is_read_in_whole_lines() {
     assert!(tail.len() > 4000 && tail.len() < 5000, "{}", tail.len());
     assert_eq!(tail.last().unwrap()["call_id"], "7");
     assert!(FileAudit::open(dir.path().join("none.jsonl")).unwrap().tail(3).unwrap().is_empty());
+}
+
+#[test]
+fn old_files_are_removed_and_the_file_is_moved_aside_by_age_also_after_a_change_of_the_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.jsonl");
+    let aside = |number: usize| dir.path().join(format!("audit.jsonl.{number}"));
+    let hour = Duration::from_secs(60 * 60);
+    for (number, hours) in [(1, 1), (2, 5), (3, 30), (4, 1), (5, 1)] {
+        let file = File::create(aside(number)).unwrap();
+        file.set_modified(SystemTime::now() - hours * hour).unwrap();
+    }
+    let rotation = Rotation { max_bytes: None, keep: 5, max_age: Some(20 * hour) };
+    let audit = FileAudit::rotating(&path, rotation).unwrap();
+    let now = |id: &str| AuditRecord::new(SystemTime::now(), id, "t");
+    audit.record(&now("1"));
+    audit.flush();
+    assert!(path.exists() && aside(2).exists() && !aside(3).exists(), "only one is too old");
+
+    // The first record of the file is five hours old: a fifth of the age is four.
+    fs::remove_file(&path).unwrap();
+    audit.record(&AuditRecord::new(SystemTime::now() - 5 * hour, "2", "t"));
+    audit.record(&now("3"));
+    audit.flush();
+    assert!(!path.exists() && ids(&aside(1)) == [2, 3]);
+
+    audit.rotate_by(Rotation { max_bytes: Some(1), keep: 2, max_age: None });
+    audit.record(&now("4"));
+    audit.flush();
+    assert_eq!((ids(&aside(1)), ids(&aside(2))), (vec![4], vec![2, 3]));
+    assert!((3..9).all(|number| !aside(number).exists()), "fewer files are kept now");
 }

@@ -4,6 +4,7 @@ mod findings;
 mod machine;
 mod promises;
 mod settings;
+mod storage;
 mod tools;
 mod upstreams;
 

@@ -13,6 +13,7 @@ use toolcrib::settings::{Config, LoadedConfig, State};
 use toolcrib::stores::{StateDir, foreign_entry};
 
 use super::findings::{FindingLevel, Findings};
+use super::storage;
 
 pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     let config = loaded.config();
@@ -21,7 +22,7 @@ pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     projects(config, findings);
     state(&config.state, findings);
     control(loaded, findings);
-    audit(config.audit.file.as_deref(), findings);
+    storage::look(loaded, findings);
     secrets(config, findings);
     if config.policy.on_ask() == OnAsk::Allow {
         findings.warn(
@@ -189,37 +190,10 @@ fn control(loaded: &LoadedConfig, findings: &mut Findings) {
 }
 
 /// Creates and removes a file: permission bits do not show access control lists.
-fn writable(dir: &Path) -> io::Result<()> {
+pub(super) fn writable(dir: &Path) -> io::Result<()> {
     let probe = dir.join(format!(".doctor-{}", std::process::id()));
     OpenOptions::new().write(true).create_new(true).open(&probe)?;
     fs::remove_file(probe)
-}
-
-fn audit(file: Option<&Path>, findings: &mut Findings) {
-    let Some(file) = file else {
-        findings.note("audit", "no audit.file: calls are not recorded");
-        return;
-    };
-    let shown = file.display();
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let opened = if file.exists() {
-        OpenOptions::new().append(true).open(file).map(drop)
-    } else {
-        writable(parent.unwrap_or(Path::new(".")))
-    };
-    match (opened, mode(file)) {
-        (Err(error), _) => findings.fail(
-            "audit",
-            format!("{shown} cannot be written to: {error}"),
-            "change its owner to the server's user, or set another audit.file",
-        ),
-        (Ok(()), Some(mode)) if mode & 0o077 != 0 => findings.warn(
-            "audit",
-            format!("others may access {shown} (mode {mode:03o}), which records all calls"),
-            "remove the permission: chmod go=",
-        ),
-        (Ok(()), _) => findings.good("audit", format!("every call is recorded in {shown}")),
-    }
 }
 
 fn secrets(config: &Config, findings: &mut Findings) {

@@ -1,0 +1,168 @@
+//! `toolcrib state`: backups while servers write, and servers that start from them.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::crib::{Crib, Run};
+use crate::harness::http::Http;
+
+/// Changes a file outside of the state folder with each run.
+const COUNT: &str = r#"
+toolcrib: 1
+tools:
+  - name: count
+    description: Append a line to a file.
+    input: {properties: {id: {type: string}}, required: [id]}
+    run: {argv: [tee, -a, lines], stdin: "${args.id}\n"}
+"#;
+
+const CONFIG: &str = "state: {dir: state}\nserver: {token: a-token-of-the-test-0123456789}\n";
+const TOKEN: &str = "a-token-of-the-test-0123456789";
+
+fn backup(crib: &Crib, file: &Path) -> Run {
+    crib.run(&["state", "backup", &file.display().to_string(), "--json"])
+}
+
+fn restore(crib: &Crib, file: &Path) -> Run {
+    crib.run(&["state", "restore", &file.display().to_string()])
+}
+
+fn lines(crib: &Crib) -> usize {
+    let text = std::fs::read_to_string(crib.path().join("lines")).unwrap_or_default();
+    text.lines().count()
+}
+
+#[test]
+fn a_backup_while_four_servers_write_has_every_answer_given_before_it() {
+    let crib = Crib::new(&[("count.yaml", COUNT)]);
+    crib.config(CONFIG);
+    let servers: Vec<Http> = (0..4).map(|_| Http::start(&crib, TOKEN)).collect();
+    let answered: Mutex<Vec<(String, Value)>> = Mutex::default();
+    let file = crib.home().join("backup.db");
+    let before = std::thread::scope(|scope| {
+        for (number, server) in servers.iter().enumerate() {
+            let answered = &answered;
+            scope.spawn(move || {
+                for call in 0..25 {
+                    let key = format!("{number}-{call}");
+                    let reply = server.ask_under(&key, "count", &json!({"id": key}));
+                    let reply = reply.expect("an answer");
+                    assert_eq!(reply.status, 200, "{}", reply.body);
+                    answered.lock().expect("no panic").push((key, reply.body));
+                }
+            });
+        }
+        let until = Instant::now() + Duration::from_secs(60);
+        while answered.lock().expect("no panic").len() < 20 {
+            assert!(Instant::now() < until, "the servers answer");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let before = answered.lock().expect("no panic").clone();
+        let run = backup(&crib, &file);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        before
+    });
+    let mode = file.metadata().expect("a file").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let run = restore(&crib, &file);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("stop it first"), "{run:?}");
+
+    drop(servers);
+    let run = restore(&crib, &file);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let all = lines(&crib);
+    let server = Http::start(&crib, TOKEN);
+    for (key, body) in &before {
+        let again = server.ask_under(key, "count", &json!({"id": key})).expect("an answer");
+        assert_eq!(again.body, *body, "{key}");
+    }
+    assert_eq!(lines(&crib), all, "nothing has run again");
+}
+
+#[test]
+fn a_backup_follows_no_link_replaces_no_file_and_is_not_written_where_tools_work() {
+    let crib = Crib::new(&[]);
+    crib.config(CONFIG);
+    assert_eq!(crib.run(&["call", "calculator", "expression=1"]).code, Some(0));
+    let work = crib.path().join("workspace");
+    std::fs::create_dir_all(&work).expect("a folder");
+    let run = backup(&crib, &work.join("backup.db"));
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("where tools can read and change it"), "{run:?}");
+    assert_eq!(std::fs::read_dir(&work).expect("it is there").count(), 0);
+
+    // Nor through a link to it.
+    let door = crib.home().join("door");
+    symlink(&work, &door).expect("a link");
+    assert_eq!(backup(&crib, &door.join("backup.db")).code, Some(2));
+
+    let (file, target) = (crib.home().join("backup.db"), crib.home().join("target"));
+    symlink(&target, &file).expect("a link");
+    let run = backup(&crib, &file);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(!target.exists(), "the link is not followed");
+    std::fs::remove_file(&file).expect("it is ours");
+    std::fs::write(&file, "mine").expect("it is ours");
+    assert_eq!(backup(&crib, &file).code, Some(2));
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "mine");
+
+    let open = crib.home().join("open");
+    std::fs::create_dir(&open).expect("a folder");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let run = backup(&crib, &open.join("backup.db"));
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("others may"), "{run:?}");
+    assert_eq!(restore(&crib, &crib.home().join("none.db")).code, Some(2));
+    crib.config("state: {dir: none}\n");
+    let run = backup(&crib, &crib.home().join("b.db"));
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("there is no state folder"), "{run:?}");
+}
+
+#[test]
+fn a_call_is_sent_to_syslog_and_a_server_without_syslog_says_so_and_goes_on() {
+    let crib = Crib::new(&[]);
+    let path = crib.home().join("log");
+    crib.config(&format!("{CONFIG}audit: {{syslog: {}}}\n", path.display()));
+    let server = Http::start(&crib, TOKEN);
+    let call = || {
+        let body = json!({"arguments": {"expression": "1+1"}});
+        let began = Instant::now();
+        assert_eq!(server.ask("POST /v1/tools/calculator/call", Some(&body)).status, 200);
+        assert!(began.elapsed() < Duration::from_secs(1), "a call does not wait for syslog");
+    };
+    let ready = || server.ask("GET /ready", None).json();
+    call();
+    let until = Instant::now() + Duration::from_secs(10);
+    while ready()["audit_down"] != 1 {
+        assert!(Instant::now() < until, "{}", ready());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(ready()["status"], "degraded");
+    let metrics = server.ask("GET /metrics", None).body;
+    assert!(metrics.contains("toolcrib_audit_down 1"), "{metrics}");
+
+    let syslog = UnixDatagram::bind(&path).expect("a socket");
+    syslog.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    call();
+    let mut message = [0; 8192];
+    for _ in 0..2 {
+        let length = syslog.recv(&mut message).expect("what waited, too");
+        let text = std::str::from_utf8(&message[..length]).expect("text");
+        let (header, json) = text.split_once(" audit - ").expect("a message");
+        assert!(header.starts_with("<110>1 "), "{text}");
+        let record: Value = serde_json::from_str(json).expect("a record");
+        assert_eq!(record["tool"], "calculator");
+    }
+    while ready()["audit_down"] != 0 {
+        assert!(Instant::now() < until, "{}", ready());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(ready()["audit_lost"], 0);
+}

@@ -1,0 +1,125 @@
+//! A backup that is made under load begins a server whose calls are done once or are unknown.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use toolcrib_core::clock::Timestamp;
+use toolcrib_core::run::RunStore as _;
+use toolcrib_core::suspension::{Settled, SuspensionStore as _};
+use toolcrib_store::{Database, DatabaseError, Runs, Suspensions, back_up, restore};
+use toolcrib_tool::ErrorKind;
+
+use crate::fixture::{on_disk, resolved, run, suspended};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_under_load_is_whole_and_what_ran_then_has_an_unknown_outcome() {
+    let (home, database) = on_disk();
+    let (suspensions, runs) = (Suspensions::new(&database), Runs::new(&database));
+    let (waits, ran) = (suspended("ada", 1, u64::MAX), suspended("ada", 1, u64::MAX));
+    for call in [&waits, &ran] {
+        suspensions.put(call).await.expect("there is room");
+    }
+    let taken = suspensions.take_for_caller(ran.id(), &resolved(&ran, "bob", 5)).await;
+    let running = Settled::running(
+        taken.expect("it works").expect("it waits"),
+        Timestamp::from_unix_millis(5),
+    );
+    let before = run("ada", 1);
+    runs.save(&before).await.expect("there is room");
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let load = tokio::spawn({
+        let (database, stop) = (database.clone(), Arc::clone(&stop));
+        async move {
+            let suspensions = Suspensions::new(&database);
+            let mut made = 0;
+            while !stop.load(Ordering::Relaxed) {
+                suspensions.put(&suspended("bob", made, u64::MAX)).await.expect("there is room");
+                made += 1;
+                if made > 500 {
+                    break;
+                }
+            }
+            made
+        }
+    });
+    let file = home.path().join("backup.db");
+    let (from, to) = (home.path().to_owned(), file.clone());
+    let backed_up = tokio::task::spawn_blocking(move || back_up(&from, &to)).await;
+    let bytes = backed_up.expect("no panic").expect("it works while the server runs");
+    stop.store(true, Ordering::Relaxed);
+    assert!(load.await.expect("no panic") > 0);
+    let found = file.metadata().expect("it is there");
+    assert_eq!((found.len(), found.permissions().mode() & 0o777), (bytes, 0o600));
+    assert!(!home.path().join("backup.db.part").exists());
+    let again = back_up(home.path(), &file).expect_err("no file is replaced");
+    assert!(again.to_string().contains("name a new file"), "{again}");
+
+    // The first server goes on with what has happened since.
+    let ended = running.lost(None);
+    suspensions.settle(&ended).await.expect("it is the taker");
+    let refused = restore(home.path(), &file).expect_err("a server uses it");
+    assert!(matches!(refused, DatabaseError::InUse { .. }), "{refused}");
+
+    let other = tempfile::tempdir().expect("there is room");
+    restore(other.path(), &file).expect("nobody uses it");
+    let restored = Database::open(other.path()).expect("it is sound");
+    let suspensions = Suspensions::new(&restored);
+    let found = suspensions.find(waits.id()).await.expect("it works");
+    assert_eq!(found.as_ref(), Some(&waits), "it waits on");
+    assert_eq!(suspensions.find(ran.id()).await.expect("it works"), None, "nobody can approve it");
+    let outcome = suspensions.settled(ran.id()).await.expect("it works").expect("it is known");
+    let kind = outcome.result().and_then(|result| result.error_kind());
+    assert_eq!(kind, Some(ErrorKind::OutcomeUnknown));
+    let runs = Runs::new(&restored);
+    assert!(runs.load(before.id()).await.expect("it works").is_some());
+}
+
+#[tokio::test]
+async fn a_restore_keeps_what_was_there_and_takes_nothing_that_is_damaged_or_foreign() {
+    let (home, database) = on_disk();
+    let call = suspended("ada", 1, u64::MAX);
+    Suspensions::new(&database).put(&call).await.expect("there is room");
+    let file = home.path().join("backup.db");
+    back_up(home.path(), &file).expect("it works");
+    let later = suspended("ada", 2, u64::MAX);
+    Suspensions::new(&database).put(&later).await.expect("there is room");
+    drop(database);
+
+    let wrong = home.path().join("wrong");
+    std::fs::write(&wrong, "no database").expect("it is ours");
+    let error = loop {
+        // The server's threads end a moment after the last handle.
+        match restore(home.path(), &wrong).expect_err("it is damaged") {
+            DatabaseError::InUse { .. } => tokio::task::yield_now().await,
+            error => break error,
+        }
+    };
+    assert!(matches!(error, DatabaseError::Corrupt { .. }), "{error}");
+    let foreign = home.path().join("foreign");
+    let other = rusqlite::Connection::open(&foreign).expect("it is ours");
+    other.execute_batch("CREATE TABLE theirs (x)").expect("it is ours");
+    drop(other);
+    let error = restore(home.path(), &foreign).expect_err("it is another program's");
+    assert!(matches!(error, DatabaseError::Foreign { .. }), "{error}");
+    let bytes = std::fs::read(&file).expect("it is there");
+    std::fs::write(&wrong, &bytes[..bytes.len() / 2]).expect("it is ours");
+    restore(home.path(), &wrong).expect_err("it is half a backup");
+
+    loop {
+        match restore(home.path(), &file) {
+            Err(DatabaseError::InUse { .. }) => tokio::task::yield_now().await,
+            restored => break restored.expect("it works"),
+        }
+    }
+    let kept = home.path().join("toolcrib.db-before-restore");
+    let old = rusqlite::Connection::open(kept).expect("it is there");
+    let calls: i64 = old
+        .query_row("SELECT count(*) FROM suspensions", [], |row| row.get(0))
+        .expect("it is whole");
+    assert_eq!(calls, 2, "also what was only in the log");
+    let database = Database::open(home.path()).expect("it is sound");
+    let all = Suspensions::new(&database).all().await.expect("it works");
+    assert_eq!(all, std::slice::from_ref(&call));
+}

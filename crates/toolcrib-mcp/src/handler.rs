@@ -7,12 +7,12 @@ use std::sync::Arc;
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, TASKS_EXTENSION_ID, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    TASKS_EXTENSION_ID, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -95,6 +95,13 @@ impl Handler {
     /// Whether results may name resources that are not listed.
     fn has_more_to_read(&self, turn: &Turn) -> bool {
         turn.keeps_outputs() || self.server.options().linked.is_some()
+    }
+
+    /// Masks an error, which may repeat what the client sent.
+    fn masked(&self, error: ErrorData) -> ErrorData {
+        let mask = self.server.mask();
+        let message = mask.text(error.message.into_owned());
+        ErrorData::new(error.code, message, error.data.map(|data| mask.value(data)))
     }
 
     /// The connection of a client that can subscribe to resources.
@@ -233,7 +240,8 @@ impl ServerHandler for Handler {
         if let Some(connection) = connection {
             connection.client_state.request_seen(&context);
         }
-        call::answer(&self.server, request, &context, connection).await
+        let answered = call::answer(&self.server, request, &context, connection).await;
+        answered.map_err(|error| self.masked(error))
     }
 
     /// Sets the lowest level of log messages that the client receives for the rest of the
@@ -302,7 +310,7 @@ impl ServerHandler for Handler {
     ) -> Result<GetPromptResponse, ErrorData> {
         let offer = self.prompts()?;
         let answer = prompts::answer(&self.server, &offer, request, &context);
-        unless_cancelled(&context.ct, answer).await
+        unless_cancelled(&context.ct, answer).await.map_err(|error| self.masked(error))
     }
 
     async fn list_resources(
@@ -352,7 +360,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let (offer, turn) = self.resources()?;
         if let Some(read) = outputs::read::<ReadResourceResult>(&turn, &request.uri).await {
-            return Ok(read?.into());
+            return Ok(read.map_err(|error| self.masked(error))?.into());
         }
         // The operator's own resources come before linked ones.
         let read = async {
@@ -363,7 +371,8 @@ impl ServerHandler for Handler {
             }
             requests::read::<ReadResourceResult>(&self.server, &offer, &request.uri).await
         };
-        Ok(unless_cancelled(&context.ct, read).await?.into())
+        let read = unless_cancelled(&context.ct, read).await;
+        Ok(read.map_err(|error| self.masked(error))?.into())
     }
 
     async fn subscribe(
@@ -396,7 +405,16 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let offer = self.server.offer().ok_or_else(|| not_offered("completions"))?;
-        requests::suggestions(&offer, &request)
+        requests::suggestions(&offer, &request).map_err(|error| self.masked(error))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let unknown = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None);
+        Err(self.masked(unknown))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::events::Listeners;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_core::{Executor, RegistryChanges, Turn, TurnOptions};
 use toolcrib_tool::{Content, ContextValues, Layer, TaskMode, ToolDefinition, ToolResult};
 
@@ -300,6 +301,11 @@ impl McpServer {
     /// Masks secrets in a part that does not come from a call.
     pub(crate) fn masked(&self, part: Content) -> Content {
         self.0.executor.masked(part)
+    }
+
+    /// The mask for texts that do not come from a call.
+    pub(crate) fn mask(&self) -> LiveMask {
+        self.0.executor.mask()
     }
 
     /// Masks secrets in bytes that do not come from a call, whether they are text or not.

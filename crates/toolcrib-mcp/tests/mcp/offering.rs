@@ -175,6 +175,30 @@ async fn resources_are_listed_by_kind_and_read_by_address() {
 }
 
 #[tokio::test]
+async fn errors_repeat_no_secret_that_a_client_sends() {
+    let registry: Registry = Registry::scratch().build().unwrap();
+    let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();
+    let executor = Executor::builder(registry).mask(mask).build();
+    let catalog = Catalog::new();
+    catalog.set(vec![review()], vec![notes("first")]);
+    let server = McpServer::new(executor, McpOptions::default().catalog(catalog));
+    let (mut client, _) = Wire::initialized(server).await;
+    let completed = json!({"ref": {"type": "ref/prompt", "name": "hunter2-secret"}, "argument": {"name": "a", "value": ""}});
+    for (method, params) in [
+        ("prompts/get", json!({"name": "hunter2-secret"})),
+        ("resources/read", json!({"uri": "x://hunter2-secret"})),
+        ("completion/complete", completed),
+        ("hunter2-secret", json!({})),
+    ] {
+        let refused = client.request(method, params).await;
+        assert!(refused["error"]["code"].is_number(), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("[masked]") && !text.contains("hunter2"), "{text}");
+    }
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn secrets_are_masked_in_resources_and_prompts() {
     let registry: Registry = Registry::scratch().build().unwrap();
     let mask = Mask::new(["hunter2-secret".to_owned()]).unwrap();

@@ -3,6 +3,7 @@
 //! A body compares the code with an independent implementation (another parser, a short model), instead of only
 //! checking that nothing crashes.
 
+mod agent_journal;
 mod ambiguity;
 mod check_url;
 mod edit_text;
@@ -15,6 +16,7 @@ mod registry_model;
 mod registry_operations;
 mod workspace_path;
 
+pub use agent_journal::agent_journal;
 pub use check_url::check_url;
 pub use edit_text::edit_text;
 pub use find_tools::find_tools;
@@ -39,4 +41,5 @@ pub const TARGETS: &[Target] = &[
     ("chat_stream", chat_stream),
     ("responses_stream", responses_stream),
     ("anthropic_stream", anthropic_stream),
+    ("agent_journal", agent_journal),
 ];

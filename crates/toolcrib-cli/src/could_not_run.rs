@@ -176,12 +176,11 @@ fn as_pair(option: &str, arguments: &[OsString]) -> Option<String> {
         own.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     })?;
     let written = arguments[at].to_string_lossy();
-    let value = match written.split_once('=') {
-        Some((_, value)) => value.to_owned(),
-        None => {
-            let next = arguments.get(at + 1).map(|next| next.to_string_lossy().into_owned());
-            next.filter(|next| !next.starts_with('-')).unwrap_or_else(|| "true".to_owned())
-        }
+    let value = if let Some((_, value)) = written.split_once('=') {
+        value.to_owned()
+    } else {
+        let next = arguments.get(at + 1).map(|next| next.to_string_lossy().into_owned());
+        next.filter(|next| !next.starts_with('-')).unwrap_or_else(|| "true".to_owned())
     };
     let key = key.replace('-', "_");
     Some(format!("the arguments of a tool have the form KEY=VALUE: write `{key}={value}`"))

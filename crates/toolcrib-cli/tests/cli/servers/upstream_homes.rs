@@ -99,7 +99,7 @@ fn a_kept_home_is_no_other_tools_and_not_where_tools_work() {
 }
 
 /// A server as an npm package.
-const NODE_SERVER: &str = r#"#!/usr/bin/env node
+const NODE_SERVER: &str = r"#!/usr/bin/env node
 const lines = require('readline').createInterface({input: process.stdin});
 lines.on('line', line => {
     const message = JSON.parse(line);
@@ -111,7 +111,7 @@ lines.on('line', line => {
     const result = results[message.method];
     if (result) console.log(JSON.stringify({jsonrpc: '2.0', id: message.id, result}));
 });
-"#;
+";
 
 /// The same server as a Python package.
 const PYTHON_SERVER: &str = r#"import json, os, sys

@@ -446,12 +446,11 @@ fn list_open(config: &Config, keeper: &TrustKeeper, as_json: bool) -> anyhow::Re
     for (unit, wants, same) in &units {
         let wants = wants.join(", ");
         let wants = screen::folded(&fully_visible_text(&wants), 4, 4);
-        let head = match same.as_slice() {
-            [one] => format!("{STRONG}{}{STRONG:#}", one.label),
-            _ => {
-                let names: Vec<_> = same.iter().map(|one| one.record.name.as_str()).collect();
-                format!("{STRONG}{unit}{STRONG:#}: {}", fully_visible(&names.join(", ")))
-            }
+        let head = if let [one] = same.as_slice() {
+            format!("{STRONG}{}{STRONG:#}", one.label)
+        } else {
+            let names: Vec<_> = same.iter().map(|one| one.record.name.as_str()).collect();
+            format!("{STRONG}{unit}{STRONG:#}: {}", fully_visible(&names.join(", ")))
         };
         screen::out(format!("{head}\n    {wants}"))?;
     }

@@ -460,3 +460,26 @@ fn a_place_in_an_own_folder_is_exposed_to_its_owner() {
     drop(workspace().own_folder(&own).control_plane(&plane).expose().unwrap());
     assert_eq!(exposed(&plane, [&missing]), Some(missing));
 }
+
+#[test]
+fn a_hidden_folder_that_is_created_again_is_open_to_a_program_that_runs() {
+    let (_dir, top) = folder();
+    let hidden = top.join("scratch");
+    std::fs::create_dir(&hidden).unwrap();
+    let plane = ControlPlane::new();
+    let program = || {
+        let program = Confinement::new(Profile::Workspace).workspace(&top).hide(&hidden);
+        program.control_plane(&plane)
+    };
+    let running = program().expose().unwrap();
+    assert!(!program().is_open_to_running(&hidden));
+    // The directory is held open, so that the new one gets another inode.
+    let _held = std::fs::File::open(&hidden).unwrap();
+    std::fs::remove_dir(&hidden).unwrap();
+    std::fs::create_dir(&hidden).unwrap();
+    let later = program().expose().unwrap();
+    assert!(program().is_open_to_running(&hidden));
+    drop(running);
+    assert!(!program().is_open_to_running(&hidden));
+    drop(later);
+}

@@ -10,6 +10,7 @@ mod habits;
 mod hidden;
 mod schemas;
 mod shell;
+mod shell_texts;
 mod tools;
 
 use toolcrib_tool::ToolDefinition;
@@ -90,6 +91,7 @@ pub fn lint_with(
             look(tool, findings);
             look_at_texts(tool, findings);
             shell::check(tool, findings);
+            shell_texts::check(tool, findings);
             confinement::check(tool, findings);
             answers::check(tool, findings);
             habits::check(tool, findings);

@@ -205,6 +205,12 @@ pub(super) const REMARKS: &[Code] = &[
         "Rename it, set a `namespace`, or remove one of the two.",
     ),
     warning(
+        "shell-mistake",
+        "A text that its shell does not run, or in which words do something else than they seem to; and a \
+         command of shells in the place of a program.",
+        "Follow the hint: write `shell: bash` for features of bash, and check the quotes and blanks.",
+    ),
+    warning(
         "shell-syntax",
         "Shell syntax where there is no shell.",
         "Write the intended value, or use a shell text: `run: {shell: sh, text: …, vars: {…}}`.",

@@ -8,7 +8,7 @@ use super::argv;
 use super::command::check_name;
 use super::shell::{self, Analysis, ShellFinding, Taint};
 use crate::declaration::{ArgvEntry, ScriptFile};
-use crate::diagnostic::{Diagnostic, Findings};
+use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node};
 use crate::environment::is_dangerous_env;
 use crate::fields::Fields;
@@ -201,7 +201,7 @@ fn check_uses(
     analysis: &Analysis,
     findings: &mut Findings<'_>,
 ) {
-    let Analysis { uses, findings: reported } = analysis;
+    let Analysis { uses, findings: reported, unknown } = analysis;
     for found in uses.iter().filter(|found| found.is_split) {
         let is_reported = |other: &ShellFinding| {
             other.range.start <= found.range.start && found.range.end <= other.range.end
@@ -227,12 +227,14 @@ fn check_uses(
         if known && !uses.iter().any(|found| found.name == entry.key) {
             let message =
                 format!("the variable `{}` is declared, but the text does not use it", entry.key);
-            findings.add(
-                Diagnostic::warning("unused-variable", &entry.key_span, message).help(format!(
-                    "write \"${}\" where it is meant, or move it to `env`",
-                    entry.key
-                )),
-            );
+            let help = match meant(&entry.key, unknown.iter().map(String::as_str)) {
+                Some(near) => format!("the text uses `${near}`: write \"${}\" there", entry.key),
+                None => {
+                    format!("write \"${}\" where it is meant, or move it to `env`", entry.key)
+                }
+            };
+            findings
+                .add(Diagnostic::warning("unused-variable", &entry.key_span, message).help(help));
         }
     }
 }

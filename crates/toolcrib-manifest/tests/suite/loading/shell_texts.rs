@@ -226,3 +226,65 @@ fn the_reader_accepts_any_text() {
     let nested = "((".repeat(3000);
     let _ = said("{type: string}", &format!("echo $(({nested}"));
 }
+
+/// What is said about slips in a text, each with the text that it is about.
+fn slips(shell: &str, text: &str) -> Vec<String> {
+    let quoted = serde_json::Value::String(text.to_owned());
+    let manifest = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
+         annotations: {{read_only: true}}\n    run: {{shell: {shell}, text: {quoted}}}\n"
+    );
+    let linted = lint_with("t.yaml", &manifest, &LintContext::default(), &|_| Vec::new());
+    let found = linted.diagnostics.into_iter().filter(|found| found.code == "shell-mistake");
+    found.map(|found| manifest[found.span].to_owned()).collect()
+}
+
+#[test]
+fn slips_in_a_text_are_reported_where_they_are() {
+    for (text, place) in [
+        ("n = 5; echo \"$n\"", "n ="),
+        ("[ 1 > 5 ] && echo big", "5"),
+        ("echo \"$1\"", "$1"),
+        ("if [ -f a ]; then cat a", "if"),
+        ("for i in a b; do echo $i", "do"),
+        ("f() { echo a", "{"),
+        ("case a in a) ls;;", "case"),
+        ("echo 'a b", "'a"),
+        ("set -o pipefail; ls", "set -o pipefail"),
+        ("[[ a == b ]] || ls", "[["),
+        ("a=(1 2); ls", "1"),
+        ("source ./env.sh", "source"),
+        ("cat <<< abc", "abc"),
+        ("diff <(ls a) b", "<(ls a)"),
+        ("echo ${HOME^^}", "${HOME^^}"),
+        ("((n > 3)) && ls", "(("),
+    ] {
+        assert_eq!(slips("sh", text), [place], "{text}");
+    }
+    for text in [
+        "set -o pipefail; ls",
+        "[[ a == b ]] || ls",
+        "a=(1 2); echo \"${a[0]}\"",
+        "diff <(ls a) b <<< x",
+        "if a; then b; elif c; then d; else e; fi; for i in 1 2; do ls; done; case a in b) ls;; esac",
+        "f() { ls \"$1\"; }; f a; { ls; }",
+        "set -- a b; echo \"$1\"",
+        "echo $((1 + 2)) \"$(echo \"it's\")\" `date`",
+        "cat <<E\nit's \"a\nE\nls",
+        "while read -r l; do echo \"$l\"; done < f",
+        "expr 1 = 2; test a = b; [ a = b ]",
+    ] {
+        assert_eq!(slips("bash", text), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn commands_of_shells_are_no_programs() {
+    let codes = |run: &str| {
+        said_of("{type: string}", run).into_iter().map(|(_, code)| code).collect::<Vec<_>>()
+    };
+    for run in ["{argv: [cd, /srv]}", "{argv: [export, A=b]}", "{argv: [LANG=C, sort, f]}"] {
+        assert!(codes(run).iter().any(|code| code == "shell-mistake"), "{run}");
+    }
+    assert!(!codes("{argv: [sort, a=b]}").iter().any(|code| code == "shell-mistake"));
+}

@@ -8,7 +8,7 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
 /// Calls that run a text or a program, and the open of perl that does.
-const RUNNING: [&str; 12] = [
+const RUNNING: [&str; 19] = [
     "eval(",
     "eval ",
     "exec(",
@@ -21,6 +21,13 @@ const RUNNING: [&str; 12] = [
     "execSync(",
     "run(",
     "open(",
+    "__import__(",
+    "getoutput(",
+    "import_module(",
+    "pickle.load",
+    "require(",
+    "run_module(",
+    "run_path(",
 ];
 
 /// How an interpreter's code names its arguments.

@@ -69,6 +69,8 @@ impl<'v> Flow<'v> {
 
     pub(super) fn into_analysis(mut self) -> Analysis {
         self.analysis.findings.sort_by_key(|found| found.range.start);
+        let (given, set) = (self.given, &self.literals);
+        self.analysis.unknown.retain(|name| !given.contains_key(name) && !set.contains_key(name));
         self.analysis
     }
 
@@ -185,6 +187,9 @@ impl<'v> Flow<'v> {
         function: Option<&str>,
     ) {
         let Variable { name, range, is_quoted, form, expressions, operands } = variable;
+        if self.reports && name.len() > 1 {
+            self.analysis.unknown.insert(name.clone());
+        }
         let is_parameter = name.bytes().all(|byte| byte.is_ascii_digit()) || name == "@";
         let is_looked_for = self.given.contains_key(name)
             || is_parameter && self.value_of(name, function).is_some_and(|it| !it.is_fixed());

@@ -6,10 +6,11 @@ mod flow;
 mod program;
 mod reader;
 mod sinks;
+mod slips;
 mod syntax;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::manifest::schema::value_shape::{Beginning, Shape};
@@ -94,11 +95,21 @@ pub(in crate::manifest) struct ShellFinding {
     pub(in crate::manifest) is_certain: bool,
 }
 
+/// A mistake in a text that has nothing to do with values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Slip {
+    pub(crate) range: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
 /// What was found out about a text.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Analysis {
     pub(in crate::manifest) uses: Vec<Use>,
     pub(in crate::manifest) findings: Vec<ShellFinding>,
+    /// Variables that the text uses, but neither sets nor is given.
+    pub(in crate::manifest) unknown: BTreeSet<String>,
 }
 
 /// Reads a text that is given these variables, and these positional parameters from `$0` on. A variable
@@ -116,4 +127,19 @@ pub(in crate::manifest) fn analyse(
     flow.reports = true;
     flow.run(&commands);
     flow.into_analysis()
+}
+
+/// The mistakes in a text, other than those about values. A plain shell has no features of bash.
+pub(crate) fn slips(text: &str, is_plain: bool) -> Vec<Slip> {
+    let (commands, unfinished) = reader::read_to_end(text);
+    if let Some((at, missing)) = unfinished {
+        // What follows would only be said of a text that the shell does not run.
+        let end = text[at..].find(char::is_whitespace).map_or(text.len(), |end| at + end);
+        return vec![Slip {
+            range: at..end.max(at + 1).min(text.len()),
+            message: format!("this has no {missing}, so the shell runs nothing of the text"),
+            help: format!("write the {missing}"),
+        }];
+    }
+    slips::all(text, &commands, is_plain)
 }

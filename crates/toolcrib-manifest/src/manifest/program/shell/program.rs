@@ -64,6 +64,10 @@ impl Flow<'_> {
             }
         }
         let any = taints.iter().flatten().copied().reduce(Taint::joined);
+        let evaluated: Vec<_> = interpreters::evaluated(&words, &read, &scope)
+            .into_iter()
+            .map(|found| (found.span, found.message, found.help.unwrap_or_default()))
+            .collect();
         let options = options_from_values(&words, &read, &taints);
         if let Some(words) = known::given_by_xargs(&words, &scope) {
             let read = known::read(&words, &scope);
@@ -86,18 +90,14 @@ impl Flow<'_> {
                 if message.contains("is inside a program's text") { BEHIND_TEXT } else { &help };
             self.report(&found.span, found.code, message, help, taint);
         }
-        for (at, program) in options {
-            let word = &command.words[at];
-            if let Some(taint) = taints[at] {
-                let message = format!(
-                    "`{program}` takes a value that begins with `-` for an option here, and some of its \
-                     options run what they are given"
-                );
-                let help = "write `--` before it, or a folder: `./$X`; or give the argument a pattern that \
-                            begins otherwise";
-                self.report(&word.range, OPTION, message, help, taint);
+        if let Some(any) = any {
+            // Whether code runs its arguments is only a guess.
+            let guess = Taint { is_by_model: false, ..any };
+            for (range, message, help) in evaluated {
+                self.report(&range, "evaluated-variable", message, &help, guess);
             }
         }
+        self.report_options(command, &options, &taints);
         if let Some((reason, taint)) = reason {
             let range = command.words.first().map(|word| word.range.clone()).unwrap_or_default();
             let message =
@@ -108,6 +108,26 @@ impl Flow<'_> {
         }
         for (text, place, parameters) in texts {
             self.text(&text, &place, Some(parameters));
+        }
+    }
+
+    fn report_options(
+        &mut self,
+        command: &Command,
+        options: &[(usize, String)],
+        taints: &[Option<Taint>],
+    ) {
+        for (at, program) in options {
+            let word = &command.words[*at];
+            if let Some(taint) = taints[*at] {
+                let message = format!(
+                    "`{program}` takes a value that begins with `-` for an option here, and some of its \
+                     options run what they are given"
+                );
+                let help = "write `--` before it, or a folder: `./$X`; or give the argument a pattern that \
+                            begins otherwise";
+                self.report(&word.range, OPTION, message, help, taint);
+            }
         }
     }
 

@@ -19,9 +19,27 @@ pub(super) const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "reado
 
 /// The commands of a text.
 pub(super) fn read(text: &str) -> Vec<Command> {
-    let mut reader = Reader { text, at: 0, depth: 0, end: End::Text, documents: Vec::new() };
-    reader.commands(End::Text)
+    read_to_end(text).0
 }
+
+/// The commands of a text; and, if something in it has no end, where it begins and what is missing.
+pub(super) fn read_to_end(text: &str) -> (Vec<Command>, Option<Unfinished>) {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+        end: End::Text,
+        documents: Vec::new(),
+        open: Vec::new(),
+        unfinished: None,
+    };
+    let commands = reader.commands(End::Text);
+    let open = reader.open.first().copied();
+    (commands, reader.unfinished.or(open))
+}
+
+/// Where something begins, and what would end it.
+pub(super) type Unfinished = (usize, &'static str);
 
 /// What ends a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +62,10 @@ pub(super) struct Reader<'t> {
     /// What ends the list of commands that is being read.
     pub(super) end: End,
     pub(super) documents: Vec<Document>,
+    /// The compound commands around the position, with their ends.
+    pub(super) open: Vec<Unfinished>,
+    /// The first quote or substitution without an end.
+    pub(super) unfinished: Option<Unfinished>,
 }
 
 /// The command that is being read, and what is around it.
@@ -121,6 +143,7 @@ impl Reader<'_> {
     pub(super) fn commands(&mut self, end: End) -> Vec<Command> {
         let mut open = Open::default();
         let outer = std::mem::replace(&mut self.end, end);
+        let start = self.at.saturating_sub(1);
         self.depth += 1;
         while let Some(next) = self.peek() {
             match next {
@@ -193,6 +216,10 @@ impl Reader<'_> {
                 _ => self.word_of(&mut open),
             }
         }
+        let is_ended = end == End::Text || self.text[..self.at].ends_with([')', '`']);
+        if !is_ended {
+            self.unfinished.get_or_insert((start, "end of the substitution"));
+        }
         self.documents(&mut open);
         open.end(false);
         self.depth -= 1;
@@ -237,6 +264,7 @@ impl Reader<'_> {
         let raw = self.text.get(word.range.clone()).unwrap_or_default();
         if open.cases.last() == Some(&true) && open.is_start() {
             if raw == "esac" {
+                self.compound(raw, word.range.start);
                 open.cases.pop();
                 open.command.kind = Kind::End;
             } else {
@@ -254,6 +282,7 @@ impl Reader<'_> {
             _ => {}
         }
         if open.is_start() && open.command.assignments.is_empty() {
+            self.compound(raw, word.range.start);
             match raw {
                 "{" => {
                     let function = open.header.take();
@@ -291,6 +320,24 @@ impl Reader<'_> {
             return;
         }
         open.command.words.push(word);
+    }
+
+    /// Records the beginning or the end of a compound command.
+    fn compound(&mut self, word: &str, at: usize) {
+        let end = match word {
+            "if" => "`fi`",
+            "do" => "`done`",
+            "case" => "`esac`",
+            "{" => "`}`",
+            _ => "",
+        };
+        if !end.is_empty() {
+            return self.open.push((at, end));
+        }
+        let ends = |end: &str| end.trim_matches('`') == word;
+        if self.open.last().is_some_and(|(_, end)| ends(end)) {
+            self.open.pop();
+        }
     }
 
     /// Reads the words up to `]]`, in which `<`, `&&` and parentheses are words of their own.
@@ -450,6 +497,8 @@ impl Reader<'_> {
                     depth: self.depth,
                     end: End::Text,
                     documents: Vec::new(),
+                    open: Vec::new(),
+                    unfinished: None,
                 };
                 inner.quoted(None)
             };

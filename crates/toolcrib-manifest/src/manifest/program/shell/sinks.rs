@@ -13,6 +13,8 @@ use crate::manifest::schema::value_shape::Shape;
 const AS_ARGUMENT: &str = "write the name of the program, and pass the value as an argument of it, which is \
                            not code; for a choice among several, use `case` or an `enum`";
 
+const BLANK: &str = "`[` is a program of its own: write a blank behind it, and one before `]`";
+
 impl Flow<'_> {
     /// Reads one command, which may read `piped` from the one before it; the commands before it in the
     /// pipeline use `mentioned`.
@@ -130,7 +132,8 @@ impl Flow<'_> {
         let own = self.source(&command.redirections, function);
         if let Some(taint) = self.taint(first, function).filter(|taint| !taint.is_fixed()) {
             let message = format!("`{}` would choose the program that is run here", shown(first));
-            self.report(&first.range, "model-chosen-program", message, AS_ARGUMENT, taint);
+            let help = if first.begins().starts_with('[') { BLANK } else { AS_ARGUMENT };
+            self.report(&first.range, "model-chosen-program", message, help, taint);
             return;
         }
         let name = self.resolved(first).unwrap_or_default();

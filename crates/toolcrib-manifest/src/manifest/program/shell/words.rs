@@ -22,7 +22,11 @@ impl Reader<'_> {
                     }
                 }
                 '\'' => {
+                    let start = self.at;
                     self.at += 1;
+                    if !self.rest().contains('\'') {
+                        self.unfinished.get_or_insert((start, "closing quote"));
+                    }
                     let rest = self.rest();
                     let inner = rest.split('\'').next().unwrap_or_default().to_owned();
                     self.at += (inner.len() + 1).min(rest.len());
@@ -65,10 +69,13 @@ impl Reader<'_> {
     /// Reads to a closing sign, or to the end, as within double quotes.
     pub(super) fn quoted(&mut self, close: Option<char>) -> Vec<Part> {
         let mut parts = Vec::new();
+        let start = self.at.saturating_sub(1);
+        let mut is_closed = close.is_none();
         while let Some(next) = self.peek() {
             match next {
                 _ if Some(next) == close => {
                     self.at += 1;
+                    is_closed = true;
                     break;
                 }
                 '\\' => {
@@ -93,6 +100,9 @@ impl Reader<'_> {
                     text(&mut parts, next.encode_utf8(&mut [0; 4]));
                 }
             }
+        }
+        if !is_closed {
+            self.unfinished.get_or_insert((start, "closing quote"));
         }
         parts
     }

@@ -266,7 +266,7 @@ fn is_optional(schema: &Node, property: &Entry) -> bool {
 /// Finds pieces of a text in its source, in order.
 ///
 /// Quoting and folding move the text; a piece that cannot be found has the node's place.
-pub(in crate::manifest) struct Places<'n> {
+pub(crate) struct Places<'n> {
     node: &'n Node,
     from: usize,
 }
@@ -277,13 +277,7 @@ impl<'n> Places<'n> {
     }
 
     /// The place of the piece at offset `at` of the node's value, among equal pieces.
-    pub(in crate::manifest) fn nth(
-        node: &Node,
-        piece: &str,
-        value: &str,
-        at: usize,
-        text: &str,
-    ) -> Span {
+    pub(crate) fn nth(node: &Node, piece: &str, value: &str, at: usize, text: &str) -> Span {
         let before = value[..at].matches(piece).count();
         let mut places = Places::new(node);
         for _ in 0..before {

@@ -54,7 +54,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["man"],
-        code: &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
+        code: &["-P", "--pager", "-H", "--html", "-C", "--config-file", "-T", "--troff-device"],
         instead: "write the pager as a literal",
         ..NONE
     },

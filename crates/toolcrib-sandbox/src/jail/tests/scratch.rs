@@ -49,21 +49,21 @@ fn sh(text: &str, confinement: Confinement) -> Result<Finished, SpawnError> {
     run_blocking(command.confine(confinement), LIMIT)
 }
 
-fn wide_grants() -> Vec<(&'static str, Confinement)> {
-    let own = tempfile::tempdir().unwrap().keep();
-    let elsewhere = || Confinement::new(Profile::Workspace).workspace(&own);
+fn wide_grants(own: &Path) -> Vec<(&'static str, Confinement)> {
+    let elsewhere = || Confinement::new(Profile::Workspace).workspace(own);
     vec![
         ("a grant to read", elsewhere().read(temporary())),
         ("a grant to write", elsewhere().write(temporary())),
         ("the workspace", Confinement::new(Profile::Workspace).workspace(temporary())),
         ("everything", elsewhere().read("/")),
-        ("the network", Confinement::new(Profile::WorkspaceNet).workspace(&own).write(temporary())),
+        ("the network", Confinement::new(Profile::WorkspaceNet).workspace(own).write(temporary())),
     ]
 }
 
 #[test]
 fn no_program_reaches_the_scratch_directory_of_another_one() {
-    for (about, confinement) in wide_grants() {
+    let own = tempfile::tempdir().unwrap();
+    for (about, confinement) in wide_grants(own.path()) {
         let victim = Victim::new();
         confinement.check().unwrap();
         let (parent, home) = (victim.parent().display(), victim.path().display());
@@ -91,7 +91,8 @@ fn no_program_reaches_the_scratch_directory_of_another_one() {
 fn a_program_has_its_own_scratch_directory_whatever_else_it_is_granted() {
     let text = "set -e; echo x > \"$HOME/file\"; mkdir \"$TMPDIR/a\"; mv \"$HOME/file\" \"$HOME/a\"; \
                 cat \"$HOME/a/file\"; rm -r \"$HOME/a\"; echo left > \"$HOME/left\"; echo \"$HOME\"";
-    for (about, confinement) in wide_grants() {
+    let own = tempfile::tempdir().unwrap();
+    for (about, confinement) in wide_grants(own.path()) {
         for in_scratch in [false, true] {
             let mut command = Command::new("/bin/sh").args(["-c", text]).cwd(temporary());
             if in_scratch {
@@ -141,7 +142,8 @@ fn where_folders_cannot_be_hidden_a_program_with_the_temporary_folder_is_not_sta
         confinement.without.push(KernelFeature::Namespaces);
         confinement
     };
-    for (about, confinement) in wide_grants() {
+    let own = tempfile::tempdir().unwrap();
+    for (about, confinement) in wide_grants(own.path()) {
         let confinement = without(confinement);
         let why = confinement.check().unwrap_err();
         assert!(why.contains("cannot hide files"), "{about}: {why}");

@@ -1,17 +1,22 @@
 //! Explains from its output why a confined program failed: what its profile did not grant, and the manifest key that
 //! grants it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toolcrib_manifest::declaration::{SandboxProfile, SandboxSpec};
+
+use crate::RunnerHost;
+use crate::confinement::{planned_limits, resolved};
+use crate::trust::{read_needs_trust, spellings, write_needs_trust};
 
 /// The conditions under which a declared program ran.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConfinedRun<'a> {
     /// The declared confinement.
     pub(crate) sandbox: &'a SandboxSpec,
-    /// The workspace of the host, which the program may use.
-    pub(crate) workspace: &'a Path,
+    /// The host that ran it, whose workspace it may use.
+    pub(crate) host: &'a RunnerHost,
     /// The program that was started.
     pub(crate) program: &'a str,
     /// The exit code, if the program ended by itself.
@@ -91,6 +96,25 @@ const NO_SERVICES: [&str; 9] = [
 const NOT_GRANTED: [&str; 5] =
     ["permission denied", "read-only file system", "operation not permitted", "eacces", "eperm"];
 
+/// Messages of programs that got no more memory.
+const NO_MEMORY: [&str; 9] = [
+    "memoryerror",
+    "cannot allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "enomem",
+    "memory exhausted",
+    "memory allocation of",
+    "not enough memory",
+    "failed to allocate memory",
+];
+
+/// The paths that mean connections to bash.
+const CONNECTIONS: [&str; 2] = ["/dev/tcp", "/dev/udp"];
+
+/// Folders of which no advice grants everything: a missing path below one is no file that could be created.
+const TOO_WIDE: [&str; 4] = ["/", "/dev", "/proc", "/sys"];
+
 /// The beginning of the path of a scratch folder: the user's number follows, then `/` and this many
 /// hexadecimal digits.
 const SCRATCH: (&str, usize) = ("/toolcrib-", 32);
@@ -101,11 +125,13 @@ const NOT_THERE: [&str; 3] = ["no such file or directory", "cannot access", "eno
 /// one.
 pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String> {
     let profile = confined.sandbox.profile;
-    if profile == SandboxProfile::Trusted {
-        return None;
-    }
     let lower = printed.to_lowercase();
     let shows = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
+    let memory = planned_limits(confined.sandbox, confined.host).memory;
+    let out_of_memory = memory.filter(|_| shows(&NO_MEMORY)).map(more_memory);
+    if profile == SandboxProfile::Trusted {
+        return out_of_memory.map(|lack| format!("For the tool's maintainer: {lack}."));
+    }
     let name = profile.as_str();
     let offline = profile != SandboxProfile::WorkspaceNet;
     let mut lacks = Vec::new();
@@ -115,9 +141,10 @@ pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String
              `sandbox: {{profile: trusted}}` allows it, and needs the operator's trust (`toolcrib trust`)"
         ));
     }
+    lacks.extend(out_of_memory);
     let is_curl = Path::new(confined.program).file_name().is_some_and(|name| name == "curl");
     let unconnected = is_curl && confined.exit.is_some_and(|code| CURL_UNCONNECTED.contains(&code));
-    if offline && (unconnected || shows(&NO_NETWORK)) {
+    if offline && (unconnected || shows(&NO_NETWORK) || shows(&CONNECTIONS)) {
         lacks.push(format!(
             "it has no network under `{name}`: `sandbox: {{profile: workspace+net}}` gives it one"
         ));
@@ -129,13 +156,34 @@ pub(crate) fn explain(confined: ConfinedRun<'_>, printed: &str) -> Option<String
                 .to_owned(),
         );
     }
-    if let Some(refused) = refused_path(printed, confined) {
-        lacks.push(refused.advice());
+    if let Some(grant) = withheld_grant(confined).filter(|_| shows(&NOT_GRANTED)) {
+        lacks.push(format!(
+            "its grant `write: [\"{}\"]` reaches files that decide what the server runs, such as manifests, and no \
+             confined program changes these: let it write to another folder",
+            grant.display()
+        ));
+    } else if let Some(refused) = refused_path(printed, confined) {
+        lacks.push(refused.advice(confined.host));
     }
     // A program that fails for another reason gets no advice about the network.
     (!lacks.is_empty()).then(|| {
         format!("For the tool's maintainer: it ran confined. {}.", capitalized(&lacks.join("; ")))
     })
+}
+
+/// What may have ended a program that somebody else killed: the control group, if it has a limit of memory.
+pub(crate) fn explain_kill(confined: ConfinedRun<'_>) -> Option<String> {
+    let most = planned_limits(confined.sandbox, confined.host).memory?;
+    Some(format!("For the tool's maintainer: {}.", more_memory(most)))
+}
+
+/// The advice for a program that needed more than this many bytes.
+fn more_memory(most: u64) -> String {
+    format!(
+        "it may have needed more than its {} of memory: `limits: {{memory: {}}}` of the tool raises the limit",
+        Bytes(most),
+        Bytes(most.saturating_mul(2))
+    )
 }
 
 /// Whether the output shows that a service did not answer.
@@ -172,27 +220,59 @@ struct RefusedPath {
 impl RefusedPath {
     /// What the declaration lacks. A grant of a missing path has no effect, so the advice for one names the folder
     /// above it.
-    fn advice(&self) -> String {
+    fn advice(&self, host: &RunnerHost) -> String {
         let path = &self.path;
+        let trust = |needed: bool| {
+            if needed { ", and needs the operator's trust (`toolcrib trust`)" } else { "" }
+        };
         if !self.writes {
+            let trust = trust(read_needs_trust(Path::new(path), host));
             return format!(
-                "`{path}` is not granted to it: `sandbox: {{read: [\"{path}\"]}}` grants it"
+                "`{path}` is not granted to it: `sandbox: {{read: [\"{path}\"]}}` grants it{trust}"
             );
         }
         let folder = Path::new(path).ancestors().find(|folder| folder.exists());
         match folder.map(Path::to_string_lossy).as_deref() {
             Some(folder) if folder == path => format!(
-                "`{path}` is not granted to it: `sandbox: {{write: [\"{path}\"]}}` grants it"
+                "`{path}` is not granted to it: `sandbox: {{write: [\"{path}\"]}}` grants it{}",
+                trust(write_needs_trust(Path::new(path), host))
             ),
+            None => format!("`{path}` is not granted to it"),
             // Advice must not open the whole file system.
-            None | Some("/") => format!(
+            Some(folder) if TOO_WIDE.contains(&folder) => format!(
                 "`{path}` is not granted to it and does not exist, and only an existing path can be granted: create \
                  a folder for its files and grant that with `write` in `sandbox`"
             ),
             Some(folder) => format!(
                 "`{path}` is not granted to it and does not exist, and only an existing path can be granted: \
-                 `sandbox: {{write: [\"{folder}\"]}}` grants the folder above it"
+                 `sandbox: {{write: [\"{folder}\"]}}` grants the folder above it{}",
+                trust(write_needs_trust(Path::new(folder), host))
             ),
+        }
+    }
+}
+
+/// A grant of writing that has no effect, because it is a part of the control plane.
+fn withheld_grant(confined: ConfinedRun<'_>) -> Option<&Path> {
+    let places = confined.host.control_plane.places();
+    let is_withheld = |path: &PathBuf| {
+        let mut withheld = places.hidden.iter().chain(&places.read_only);
+        withheld.any(|place| path.starts_with(place))
+    };
+    let grants = confined.sandbox.write.iter();
+    let mut grants =
+        grants.filter(|grant| spellings(&resolved(grant, confined.host)).iter().any(is_withheld));
+    grants.next().map(PathBuf::as_path)
+}
+
+/// A number of bytes as manifests write it.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes % (1 << 30) == 0 => write!(f, "{}GiB", bytes >> 30),
+            bytes => write!(f, "{}MiB", bytes.div_ceil(1 << 20)),
         }
     }
 }
@@ -215,7 +295,8 @@ fn refused_path(printed: &str, confined: ConfinedRun<'_>) -> Option<RefusedPath>
             is_path(word)
                 && *word != confined.program
                 && !is_granted(path, &confined.sandbox.write)
-                && !path.starts_with(confined.workspace)
+                && !path.starts_with(&confined.host.workspace_root)
+                && !CONNECTIONS.iter().any(|prefix| path.starts_with(prefix))
         });
         let first = paths.next()?;
         // Programs begin their messages with their own path: `/usr/bin/python3: can't open file '/srv/a.py'`.
@@ -240,13 +321,15 @@ fn is_path(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_sandbox::{ControlPlane, Places};
+
     use super::*;
 
     fn explanation(profile: SandboxProfile, own_home: bool, printed: &str) -> String {
         let sandbox = SandboxSpec::of(profile);
-        let workspace = Path::new("/srv/work");
+        let host = &RunnerHost::new("/srv/work");
         let confined =
-            ConfinedRun { sandbox: &sandbox, workspace, program: "sh", exit: Some(1), own_home };
+            ConfinedRun { sandbox: &sandbox, host, program: "sh", exit: Some(1), own_home };
         explain(confined, printed).unwrap_or_default()
     }
 
@@ -286,14 +369,9 @@ mod tests {
     fn the_denied_file_is_named_and_not_the_program_that_reports_it() {
         let told = |program: &str, printed: &str| {
             let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
-            let workspace = Path::new("/srv/work");
-            let confined = ConfinedRun {
-                sandbox: &sandbox,
-                workspace,
-                program,
-                exit: Some(2),
-                own_home: false,
-            };
+            let host = &RunnerHost::new("/srv/work");
+            let confined =
+                ConfinedRun { sandbox: &sandbox, host, program, exit: Some(2), own_home: false };
             explain(confined, printed).unwrap_or_default()
         };
         let python =
@@ -316,14 +394,9 @@ mod tests {
         let missing = format!("{there}/a/zz");
         let printed = format!("touch: cannot touch '{missing}': Permission denied");
         let told = |sandbox: &SandboxSpec, printed: &str| {
-            let workspace = Path::new("/srv/work");
-            let confined = ConfinedRun {
-                sandbox,
-                workspace,
-                program: "touch",
-                exit: Some(1),
-                own_home: false,
-            };
+            let host = &RunnerHost::new("/srv/work");
+            let confined =
+                ConfinedRun { sandbox, host, program: "touch", exit: Some(1), own_home: false };
             explain(confined, printed).unwrap_or_default()
         };
         let mut sandbox = SandboxSpec::of(SandboxProfile::Workspace);
@@ -343,13 +416,71 @@ mod tests {
     }
 
     #[test]
+    fn advice_says_when_a_grant_needs_the_operators_trust() {
+        let shadow = "cat: /etc/shadow: Permission denied";
+        let logs = "touch: cannot touch '/var/log/x.log': Permission denied";
+        for printed in [shadow, logs] {
+            let told = explanation(SandboxProfile::Workspace, false, printed);
+            assert!(told.ends_with("needs the operator's trust (`toolcrib trust`)."), "{told}");
+        }
+        let public =
+            explanation(SandboxProfile::Workspace, false, "cat: /etc/passwd: Permission denied");
+        assert!(!public.contains("trust"), "{public}");
+    }
+
+    #[test]
+    fn a_connection_of_bash_is_never_advised_as_a_file() {
+        let printed = "bash: connect: Permission denied\nbash: line 1: /dev/tcp/127.0.0.1/80: Permission denied";
+        let told = explanation(SandboxProfile::Workspace, false, printed);
+        assert!(told.contains("workspace+net") && !told.contains("write"), "{told}");
+        assert_eq!(explanation(SandboxProfile::WorkspaceNet, false, printed), "");
+        let device = "sh: cannot create /dev/nosuch: Permission denied";
+        let told = explanation(SandboxProfile::Workspace, false, device);
+        assert!(!told.contains("[\"/dev\"]"), "{told}");
+    }
+
+    #[test]
+    fn a_program_without_memory_is_told_the_limit() {
+        for printed in ["MemoryError", "fork: Cannot allocate memory", "std::bad_alloc"] {
+            let told = explanation(SandboxProfile::Workspace, false, printed);
+            assert!(told.contains("its 2GiB of memory"), "{told}");
+            assert!(told.contains("`limits: {memory: 4GiB}`"), "{told}");
+            assert_eq!(explanation(SandboxProfile::Trusted, false, printed), "", "it has no limit");
+        }
+    }
+
+    #[test]
+    fn a_grant_in_the_control_plane_is_named_as_the_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("workspace");
+        let manifests = folder.path().join("tools.d");
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::create_dir(&manifests).unwrap();
+        let plane = ControlPlane::new();
+        plane.set(Places::resolve(std::iter::empty::<&Path>(), [&manifests]));
+        let host = &RunnerHost::new(&workspace).with_control_plane(plane);
+        let mut sandbox = SandboxSpec::of(SandboxProfile::Workspace);
+        sandbox.write.push("../tools.d".into());
+        let confined = ConfinedRun {
+            sandbox: &sandbox,
+            host,
+            program: "touch",
+            exit: Some(1),
+            own_home: false,
+        };
+        let told = explain(confined, "touch: '../tools.d/x': Read-only file system");
+        let told = told.unwrap_or_default();
+        assert!(told.contains("`write: [\"../tools.d\"]`"), "{told}");
+        assert!(told.contains("no confined program changes these"), "{told}");
+    }
+
+    #[test]
     fn a_silent_curl_without_a_network_gets_the_network_hint() {
         let sandbox = SandboxSpec::of(SandboxProfile::Workspace);
-        let workspace = Path::new("/srv/work");
+        let host = &RunnerHost::new("/srv/work");
         let explanation = |program, code| {
             let exit = Some(code);
-            let confined =
-                ConfinedRun { sandbox: &sandbox, workspace, program, exit, own_home: false };
+            let confined = ConfinedRun { sandbox: &sandbox, host, program, exit, own_home: false };
             explain(confined, "").unwrap_or_default()
         };
         for code in [6, 7, 28] {

@@ -2,13 +2,14 @@
 
 pub(crate) mod explain;
 pub(crate) mod script;
+pub(crate) mod started;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
 use toolcrib_manifest::declaration::{CommandSpec, Declaration, DeclaredBody, Keep, StandardInput};
-use toolcrib_sandbox::{Command, SpawnError, run};
+use toolcrib_sandbox::{Command, Confinement, SpawnError, run};
 use toolcrib_tool::{
     Arguments, BoxFuture, CallContext, CommandPlan, ErrorKind, Plan, Tool, ToolError, ToolOutcome,
 };
@@ -121,6 +122,13 @@ impl CommandRunner {
         if let Some(folder) = spec.script.as_ref().and_then(|script| script.path.parent()) {
             confinement = confinement.read(folder);
         }
+        let mut programs = started::by_vector(&spec.argv);
+        if spec.script.is_some() {
+            let words = std::iter::once(start.program.to_string_lossy().into_owned());
+            let words: Vec<_> = words.chain(start.before.iter().cloned()).collect();
+            programs = started::by_texts(words.iter().map(String::as_str));
+        }
+        confinement = programs.into_iter().fold(confinement, Confinement::starts);
         let mut command = Command::new(start.program)
             .confine(confinement.control_plane(&self.host.control_plane))
             .args(start.before)
@@ -192,7 +200,7 @@ impl CommandRunner {
         }
         let confined = ConfinedRun {
             sandbox: &self.declaration.sandbox,
-            workspace: &self.host.workspace_root,
+            host: &self.host,
             program: &program,
             exit: finished.status.code(),
             own_home: spec.env.contains_key("HOME")

@@ -4,7 +4,7 @@ use toolcrib_manifest::declaration::{CommandSpec, OutputFormat, OutputSpec};
 use toolcrib_sandbox::{Finished, Status};
 use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, visible};
 
-use crate::command::explain::{ConfinedRun, explain, shows_unreachable_service};
+use crate::command::explain::{ConfinedRun, explain, explain_kill, shows_unreachable_service};
 use crate::confinement::facts;
 use crate::output::masked_json::from_masked_slice;
 use crate::output::redact::Redaction;
@@ -12,6 +12,9 @@ use crate::output::streams::{joined, lines, shown};
 
 /// How many characters of an unreadable output a failure shows.
 const EXCERPT: usize = 2_000;
+
+/// The number of the signal that ends a program at once.
+const SIGKILL: i32 = 9;
 
 /// Advice for output that does not have the declared format.
 const UNREADABLE: &str = "The tool's program or its declaration is at fault: other arguments may work; \
@@ -52,7 +55,10 @@ pub(crate) fn outcome(
         "The program did not end by itself: ask for less, or tell the user."
     };
     // If the program lacked a permission, other arguments do not help.
-    let hint = explain(confined, &printed).unwrap_or_else(|| hint.to_owned());
+    let killed = finished.status.signal() == Some(SIGKILL);
+    let hint = explain(confined, &printed)
+        .or_else(|| explain_kill(confined).filter(|_| killed))
+        .unwrap_or_else(|| hint.to_owned());
     Err(ToolError::execution(end)
         .with_retryable(retryable)
         .with_hint(hint)

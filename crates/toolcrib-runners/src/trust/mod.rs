@@ -154,6 +154,16 @@ pub fn prompt_wants(declaration: &PromptDeclaration, host: &RunnerHost) -> Vec<S
     file_grants(files, &declaration.origin.file, host)
 }
 
+/// Whether a grant of reading this path needs the operator's trust.
+pub(crate) fn read_needs_trust(path: &Path, host: &RunnerHost) -> bool {
+    reaches_private(path, host) || reaches_exposed(path, host)
+}
+
+/// Whether a grant of writing to this path needs the operator's trust.
+pub(crate) fn write_needs_trust(path: &Path, host: &RunnerHost) -> bool {
+    reaches_private(path, host) || reaches_system(path, host)
+}
+
 /// What to do after a file that a declaration runs has changed.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustRenewal {
@@ -333,12 +343,12 @@ fn wants(
     let reads = sandbox.read.iter().map(|path| ("to read", path.as_path(), resolved(path, host)));
     let cwd = cwd.map(|cwd| ("to work in", cwd, host.directory(Some(cwd))));
     let reads = reads.chain(cwd).map(|(verb, written, path)| {
-        let needs = reaches_private(&path, host) || reaches_exposed(&path, host);
+        let needs = read_needs_trust(&path, host);
         (verb, written, needs)
     });
     let writes = sandbox.write.iter().map(|written| {
         let path = resolved(written, host);
-        let needs = reaches_private(&path, host) || reaches_system(&path, host);
+        let needs = write_needs_trust(&path, host);
         ("to write", written.as_path(), needs)
     });
     let mut wants: Vec<_> = reads

@@ -186,8 +186,8 @@ impl WorkerRunner {
             worker.env.contains_key("HOME") || worker.pass_env.iter().any(|name| name == "HOME")
         });
         let sandbox = &self.declaration.sandbox;
-        let workspace = &self.host.workspace_root;
-        let confined = ConfinedRun { sandbox, workspace, program: "", exit: None, own_home };
+        let host = &self.host;
+        let confined = ConfinedRun { sandbox, host, program: "", exit: None, own_home };
         let stderr = shown(&gone.stderr, redaction.patterns);
         let error = failed(gone, &stderr, redaction);
         match explain(confined, &stderr) {

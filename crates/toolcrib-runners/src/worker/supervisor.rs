@@ -12,6 +12,7 @@ use super::running::{Exchange, RunningWorker};
 use crate::RunnerHost;
 use crate::command::not_started;
 use crate::command::script;
+use crate::command::started::by_texts;
 use crate::confinement::grants;
 use crate::expansion::expand_without_call;
 use crate::trust::TrustRenewal;
@@ -170,6 +171,8 @@ impl WorkerSupervisor {
         // Before the grants are computed: a file that appears in between counts as new.
         let before = self.host.control_plane.places();
         let grants = grants(&self.sandbox, &self.host).job_control(false).read(&folder);
+        let programs = by_texts(self.spec.argv.iter().map(String::as_str));
+        let grants = programs.into_iter().fold(grants, Confinement::starts);
         let mut command = Command::new(program)
             .confine(grants.clone().control_plane(&self.host.control_plane))
             .pass_env(&self.spec.pass_env)

@@ -110,6 +110,41 @@ async fn a_script_that_cannot_run_makes_the_tool_unavailable_with_the_reason() {
     assert_eq!(reason("s.sh"), None);
 }
 
+/// A version manager: `snake` in its folder of shims runs a file of its installation, and is all that is on `PATH`.
+fn version_manager(folder: &Path) {
+    for (name, text) in [
+        ("snakes/shims/snake", "#!/bin/sh\nexec \"${0%/*}/../libexec/snake\" \"$@\"\n"),
+        ("snakes/libexec/snake", "#!/bin/sh\nexec /bin/sh \"$@\"\n"),
+    ] {
+        let file = folder.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_interpreter_is_granted_its_installation_however_it_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    version_manager(folder.path());
+    let host = RunnerHost::new(workspace.path());
+    let path = folder.path().join("snakes/shims");
+    let env = format!("env: {{PATH: '{}:/usr/bin:/bin'}}", path.display());
+    for (mode, run) in [
+        (0o755, "script: ./s.sh"),
+        (0o644, "script: ./s.sh"),
+        (0o644, "argv: [env, snake, -c, echo hello]"),
+        (0o644, "argv: [bash, -c, \"snake -c 'echo hello'\"]"),
+        (0o644, "shell: bash\ntext: true && snake -c 'echo hello'"),
+    ] {
+        script(folder.path(), "#!/usr/bin/env snake\necho hello\n", mode);
+        let run = format!("{run}\n{env}");
+        let text = call_on(&host, folder.path(), &run, &json!({})).await;
+        assert_eq!(text.as_deref().ok(), Some("hello\n"), "{run}: {text:?}");
+    }
+}
+
 #[tokio::test]
 async fn shell_text_gets_values_as_variables_without_substitution() {
     let folder = tempfile::tempdir().unwrap();

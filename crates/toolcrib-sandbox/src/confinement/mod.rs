@@ -3,6 +3,7 @@
 pub(crate) mod defaults;
 pub(crate) mod enforced;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -175,6 +176,8 @@ pub struct Confinement {
     pub job_control: bool,
     /// Why the control plane cannot be withheld, regardless of the kernel.
     pub(crate) objection: Option<String>,
+    /// Other programs that this one starts, each granted with its installation.
+    pub(crate) programs: Vec<OsString>,
     /// A folder in a place of the control plane that belongs to this program.
     pub(crate) own_folder: Option<PathBuf>,
     /// Which places of a control plane were removed from the grants.
@@ -201,6 +204,7 @@ impl Confinement {
             limits: Limits::of(profile),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,
+            programs: Vec::new(),
             own_folder: None,
             taken: None,
             rung: None,
@@ -220,6 +224,15 @@ impl Confinement {
     #[must_use]
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.read.push(path.into());
+        self
+    }
+
+    /// Grants another program that this one starts, with its installation, as if it were started itself: the Python of
+    /// `env python3`, for example. A name without `/` is looked up on the `PATH` of the command. A program that is not
+    /// found is ignored.
+    #[must_use]
+    pub fn starts(mut self, program: impl Into<OsString>) -> Self {
+        self.programs.push(program.into());
         self
     }
 

@@ -153,6 +153,11 @@ pub(crate) fn grants(
         grants.all(Access::Write, confinement.workspace.as_deref());
         Access::Run
     };
+    for name in &confinement.programs {
+        if let Ok(program) = lookup::find(name, search, None) {
+            grants.own(ProgramFile::Named(&program), search, given);
+        }
+    }
     grants.all(given, &confinement.read);
     grants.all(Access::Write, &confinement.write);
     grants.list
@@ -332,6 +337,23 @@ mod tests {
             }
             assert!(!granted.contains(&folder), "{granted:?}");
         }
+    }
+
+    #[test]
+    fn a_program_that_another_one_starts_is_granted_with_its_installation() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let snake = folder.join("snakes/shims/snake");
+        program(&snake, "#!/bin/sh\n");
+        let shims = folder.join("snakes/shims");
+        let granted = |starts: &[&str]| {
+            let confinement = Confinement::new(Profile::Workspace);
+            let confinement = starts.iter().fold(confinement, |all, name| all.starts(*name));
+            granted(&confinement, Path::new("/usr/bin/env"), &shims)
+        };
+        assert!(!granted(&[]).contains(&folder.join("snakes")));
+        assert!(!granted(&["no-such-snake"]).contains(&folder.join("snakes")));
+        assert!(granted(&["snake"]).contains(&folder.join("snakes")));
     }
 
     #[test]

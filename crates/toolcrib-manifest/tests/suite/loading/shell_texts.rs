@@ -65,7 +65,7 @@ fn no_value_is_run_by_the_text_of_a_shell() {
 }
 
 #[test]
-fn a_text_that_keeps_values_as_values_has_no_finding() {
+fn values_that_stay_values_are_told_from_those_that_do_not() {
     let mut wrong = String::new();
     for text in PLAIN.lines() {
         let found = about_values("{type: string}", text);

@@ -139,6 +139,10 @@ const PROCESSES: [&str; 15] = [
     "fuser", "vmstat", "pidstat", "iotop",
 ];
 
+/// Those of them that a grant of `/proc` does not help: `ps` does not find itself there, because its process id is
+/// another one, and signals reach no other process.
+const OTHER_PROCESSES: [&str; 3] = ["ps", "pkill", "killall"];
+
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let Some(run) = tool.entry("run") else { return };
     let sandbox = tool.entry("sandbox").map(|entry| &entry.node);
@@ -152,9 +156,12 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let granted: Vec<&str> = granted.filter_map(Node::as_str).collect();
     let is_granted = |folder: &str| granted.iter().any(|path| covers(path, folder));
     let reads_processes = granted.iter().any(|path| *path == "/" || is_proc(path));
-    if let Some(text) = run.node.entry("text").filter(|_| !reads_processes) {
-        let program = programs_of(text.node.as_str().unwrap_or_default())
-            .find(|program| PROCESSES.contains(program));
+    let lacks = |program: &str| {
+        PROCESSES.contains(&program) && (!reads_processes || OTHER_PROCESSES.contains(&program))
+    };
+    if let Some(text) = run.node.entry("text") {
+        let mut programs = programs_of(text.node.as_str().unwrap_or_default());
+        let program = programs.find(|program| lacks(program));
         findings.add_all(program.map(|program| needs_processes(program, &shown(text))));
     }
     let list = run.node.entry("argv").or(run.node.entry("worker"));
@@ -169,7 +176,7 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
         findings.add_all(needs_home(&program, &run.node));
         findings.add_all(needs_keys(&program, &is_granted));
         findings.add_all(needs_journal(&program, &is_granted));
-        if !reads_processes && PROCESSES.contains(&program.name.as_str()) {
+        if lacks(&program.name) {
             findings.add(needs_processes(&program.name, &program.span));
         }
     }
@@ -210,7 +217,14 @@ fn programs_of(text: &str) -> impl Iterator<Item = &str> {
 fn needs_processes(program: &str, place: &Span) -> Diagnostic {
     let message =
         format!("`{program}` looks at all processes in `/proc`, which this profile hides");
-    Diagnostic::warning("needs-processes", place, message).help(
+    let found = Diagnostic::warning("needs-processes", place, message);
+    if OTHER_PROCESSES.contains(&program) {
+        return found.help(
+            "write `sandbox: {profile: trusted}`, which needs the operator's trust (`toolcrib trust`): this program \
+             does not work in a process namespace of its own, even with `read: [/proc]`",
+        );
+    }
+    found.help(
         "add `read: [/proc]` to the `sandbox` of the tool; it needs the operator's trust \
          (`toolcrib \
          trust`), because `/proc` shows what other programs were given",

@@ -116,6 +116,11 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
     let texts = has(&OWN_TEXTS) || names.iter().any(|name| runs_shell_text(name));
     let program = names.first().copied().unwrap_or_default();
     let files = with_program && TAKE_FILES.contains(&program);
+    let is_inline = |word: &&&Node| word.as_str().is_some_and(|text| text == "-c");
+    let after_text = (with_program && runs_shell_text(program))
+        .then(|| words.iter().position(|word| is_inline(&word)))
+        .flatten()
+        .map_or(usize::MAX, |at| at + 2);
     for (at, word) in words.iter().enumerate() {
         let Some(text) = word.as_str() else { continue };
         let found = if at == 0 && with_program {
@@ -123,7 +128,9 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
         } else if at == 1 && with_program && runs_shell_text(program) && is_line(text) {
             Some(line_for_shell(program))
         } else {
-            let sign = (!signs && !texts).then(|| sign(text, &words[at + 1..])).flatten();
+            let sign = (at >= after_text || !signs && !texts)
+                .then(|| sign(text, &words[at + 1..]))
+                .flatten();
             let expansion = || (!texts).then(|| expansion(text)).flatten();
             let glob = || (files && !texts).then(|| glob(text)).flatten();
             let percent = || text.contains("\\%").then(|| percent(text));

@@ -152,7 +152,8 @@ pub(super) const REMARKS: &[Code] = &[
     warning(
         "needs-processes",
         "A program that reads information about all processes, under a profile that hides them.",
-        "Grant `read: [/proc]` in `sandbox`, which needs the operator's trust.",
+        "Grant `read: [/proc]` in `sandbox`; `ps`, `pkill` and `killall` need profile `trusted`. Both need the \
+         operator's trust.",
     ),
     warning(
         "needs-trusted",

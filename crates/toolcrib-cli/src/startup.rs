@@ -82,7 +82,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     log_missing_lock(&started);
     log_unavailable_tools(&started);
     let mut findings = started.crib.unmatched_names(&started.config);
-    findings.extend(started.config.missing_secrets());
+    findings.extend(started.crib.missing_secrets());
     for text in loaded.reports(&findings) {
         tracing::warn!("{text}");
     }

@@ -170,7 +170,8 @@ impl ReportedClient {
         self.progress = Some(progress);
         self.total = number("total").or(self.total);
         let mut notice = ProgressNotificationParam::new(token.clone(), progress);
-        if let Some(total) = self.total {
+        // More than the total would make no sense: what is reported after the end has none.
+        if let Some(total) = self.total.filter(|total| progress <= *total) {
             notice = notice.with_total(total);
         }
         if let Some(tip) = &status.tip {

@@ -51,7 +51,7 @@ impl SecretSource {
                 Some(Ok(value)) => Ok(value.into()),
                 Some(Err(_)) => Err(format!("the server's variable `{name}` is not valid UTF-8")),
                 None => Err(format!(
-                    "the server was started without the variable `{name}`; start it with one"
+                    "the variable `{name}` is not set in this environment; start the server with it"
                 )),
             },
             Self::File(path) => file(path),

@@ -139,7 +139,7 @@ fn a_missing_secret_reports_where_it_was_looked_up_and_what_to_do() {
     for (name, expected) in [
         (
             "env",
-            "the server was started without the variable `CRIB_NO_SUCH_VARIABLE`; start it with one",
+            "the variable `CRIB_NO_SUCH_VARIABLE` is not set in this environment; start the server with it",
         ),
         ("absent", "the file `DIR/absent` cannot be read: No such file or directory (os error 2)"),
         ("folder", "`DIR` is not a regular file"),

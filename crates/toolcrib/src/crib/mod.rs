@@ -71,7 +71,7 @@ pub struct Toolcrib {
     #[cfg(feature = "http")]
     pub(crate) mcp_sessions: Option<toolcrib_mcp::McpSessions>,
     #[cfg(feature = "manifests")]
-    secrets: toolcrib_runners::Secrets,
+    pub(crate) secrets: toolcrib_runners::Secrets,
     #[cfg(feature = "manifests")]
     keeper: crate::control_plane::ControlPlaneKeeper,
     #[cfg(feature = "manifests")]

@@ -7,6 +7,7 @@ use toolcrib_manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib_runners::Secrets;
 
 use super::{Config, LoadedConfig};
+use crate::Toolcrib;
 
 /// A probable mistake in a config that is valid otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +42,28 @@ impl Config {
     /// Secrets that the config names and that are missing on this machine, as far as this is known
     /// without running commands. Other machines may have them.
     pub fn missing_secrets(&self) -> Vec<ConfigFinding> {
-        let missing = Secrets::look(self.secret_sources()).missing();
-        let findings = missing.into_iter().map(|missing| ConfigFinding {
-            path: vec!["secrets".to_owned(), missing.name.clone()],
-            code: "missing-secret",
-            message: format!("the secret `{}` is missing: {}", missing.name, missing.reason),
-            help: "supply it where the server runs; until then, tools that need it are unavailable"
-                .to_owned(),
-            is_hint: true,
-        });
-        findings.collect()
+        missing_of(&Secrets::look(self.secret_sources()))
     }
+}
+
+impl Toolcrib {
+    /// Secrets that the config names and that this crib does not have. Secrets in variables count as
+    /// they were when the crib was built.
+    pub fn missing_secrets(&self) -> Vec<ConfigFinding> {
+        missing_of(&self.secrets)
+    }
+}
+
+fn missing_of(secrets: &Secrets) -> Vec<ConfigFinding> {
+    let findings = secrets.missing().into_iter().map(|missing| ConfigFinding {
+        path: vec!["secrets".to_owned(), missing.name.clone()],
+        code: "missing-secret",
+        message: format!("the secret `{}` is missing: {}", missing.name, missing.reason),
+        help: "supply it where the server runs; until then, tools that need it are unavailable"
+            .to_owned(),
+        is_hint: true,
+    });
+    findings.collect()
 }
 
 impl LoadedConfig {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::crib::{Crib, run};
-use crate::harness::server::Server;
+use crate::harness::server::{Server, command};
 
 const STORY: &str = r#"
 toolcrib: 1
@@ -185,12 +185,27 @@ fn secrets_are_masked_and_those_that_cannot_be_are_named() {
     assert!(is_named, "{run:?}");
     // A missing secret hides nothing: `check` reports it, and so does a server when it starts.
     let check = crib.run(&["check"]);
-    let missing =
-        "the secret `gone` is missing: the server was started without the variable `CRIB_ABSENT`";
+    let missing = "the secret `gone` is missing: the variable `CRIB_ABSENT` is not set";
     assert!(check.stderr.contains(missing), "{check:?}");
     for stderr in [&run.stderr, &check.stderr] {
         assert!(!stderr.contains("abc") && !stderr.contains("hunter2"), "{stderr}");
     }
+}
+
+#[test]
+fn a_server_that_starts_reports_the_secrets_that_are_missing_and_no_others() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    crib.config("secrets:\n  token: {env: CRIB_TOKEN}\n  gone: {env: CRIB_ABSENT}\n");
+    let log = crib.path().join("log");
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.arg("mcp").env("CRIB_TOKEN", "hunter2-secret").env_remove("RUST_LOG");
+    let file = std::fs::File::create(&log).expect("it is ours");
+    let mut server = Server::spawn_with_log(&crib, command, file.into()).greeted();
+    server.close_input();
+    assert_eq!(server.ended(), Some(0));
+    let log = std::fs::read_to_string(&log).expect("it is ours");
+    assert!(log.contains("the secret `gone` is missing"), "{log}");
+    assert!(!log.contains("`token` is missing"), "{log}");
 }
 
 #[test]

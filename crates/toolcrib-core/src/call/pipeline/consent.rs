@@ -1,6 +1,7 @@
 //! The consent station: policy and approval.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolcrib_tool::{Arguments, Body, RawArguments, ToolError, ToolOutput};
 
@@ -150,7 +151,7 @@ impl<'a> PipelineRun<'a> {
             let identity = &state.identity;
             let injected = self.injected(slot);
             grant.check(self.id, slot.fingerprint(), arguments, injected, identity, now)?;
-            if matches!(grant.suspension().waiting(), Waiting::Approval { .. }) {
+            if waits_for_approval(grant) {
                 self.approved_code = Some(ApprovedCode(grant.suspension().shown().code.clone()));
             }
             grant.spend()?;
@@ -158,12 +159,12 @@ impl<'a> PipelineRun<'a> {
                 let own = grant.decider().is_none_or(|who| who == self.turn.name());
                 self.remember(slot, arguments, *remember, own);
             }
-            self.record.decision = approved_by(grant);
+            self.record.decision = decision_of(grant);
             return Ok(true);
         }
         if let Some(repetition) = self.origin.repetition {
             // It was approved before it began to wait for its nested call.
-            self.record.decision = approved_by(repetition.grant());
+            self.record.decision = decision_of(repetition.grant());
             return Ok(true);
         }
         if self.is_remembered(slot, arguments) {
@@ -197,8 +198,14 @@ impl<'a> PipelineRun<'a> {
         self.check_call(grant)?;
         let by = grant.decider().map(str::to_owned);
         self.record.decision = Decision::Cancelled { by, shown: grant.shown() };
-        self.worked = Some(self.started.elapsed());
+        self.worked = self.worked_before(grant);
         grant.refusal().map_or(Ok(()), Err)
+    }
+
+    /// The duration for the statistics of a call that ends here; `None` if it waited for an approval
+    /// and so has not run.
+    fn worked_before(&self, grant: &Grant) -> Option<Duration> {
+        (!waits_for_approval(grant)).then(|| self.started.elapsed())
     }
 
     /// Fails if the grant is for another call.
@@ -221,13 +228,13 @@ impl<'a> PipelineRun<'a> {
         let Some(grant) = self.origin.grant else { return Ok(()) };
         if grant.is_approved() {
             // The audit log names the approver even if the call is refused now.
-            self.record.decision = approved_by(grant);
+            self.record.decision = decision_of(grant);
         }
         grant.check_definition(fingerprint)?;
         match self.settled(slot, grant) {
             None => Ok(()),
             Some(outcome) => {
-                self.worked = Some(self.started.elapsed());
+                self.worked = self.worked_before(grant);
                 Err(outcome.into())
             }
         }
@@ -243,6 +250,15 @@ impl<'a> PipelineRun<'a> {
             let reason = refusal.message().to_owned();
             let by = grant.decider().map(str::to_owned);
             self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
+            return Some(Err(refusal));
+        }
+        if let Some(refusal) = grant.refusal() {
+            // Nobody decides on a call that is cancelled.
+            if !matches!(grant.granted(), Granted::Cancelled) {
+                let reason = refusal.message().to_owned();
+                let by = grant.decider().map(str::to_owned);
+                self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
+            }
             return Some(Err(refusal));
         }
         let Granted::Output(output) = grant.granted() else { return None };
@@ -389,15 +405,19 @@ impl AuditedQuestion {
 }
 
 /// The decision on a call that waited, for the audit log.
-fn approved_by(grant: &Grant) -> Decision {
-    let rule = match grant.suspension().waiting() {
-        Waiting::Approval { rule, .. } => Some(rule.clone()),
-        _ => None,
+fn decision_of(grant: &Grant) -> Decision {
+    let Waiting::Approval { rule, .. } = grant.suspension().waiting() else {
+        // An answer to the tool's question approves nothing.
+        return Decision::Allowed;
     };
     Decision::Approved {
         by: grant.decider().unwrap_or(approval::THE_HOST).to_owned(),
-        rule,
+        rule: Some(rule.clone()),
         changed: grant.is_changed(),
         shown: grant.shown(),
     }
+}
+
+fn waits_for_approval(grant: &Grant) -> bool {
+    matches!(grant.suspension().waiting(), Waiting::Approval { .. })
 }

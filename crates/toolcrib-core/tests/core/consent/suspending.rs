@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_core::approval::{ApprovalRequest, Decision};
-use toolcrib_core::audit::{AuditOutcome, AuditRecord, AuditSink, AuditTrail};
+use toolcrib_core::audit::{
+    AuditOutcome, AuditRecord, AuditSink, AuditTrail, Decision as AuditDecision,
+};
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::suspension::{
     MemorySuspensions, RedeemError, Resolution, ResolutionKind, Suspension, SuspensionStore,
@@ -298,6 +300,38 @@ async fn a_cancelled_waiting_call_leaves_an_audit_record_that_names_who_cancelle
         assert_eq!((&decision["verdict"], &decision["by"]), (&json!("cancelled"), &json!("desk")));
         assert!(decision["shown"].is_string(), "{decision}");
     }
+}
+
+#[tokio::test]
+async fn a_denied_call_counts_as_denied_and_a_cancelled_one_as_refused() {
+    let (host, kept) = (Host::new(), Arc::new(Kept::default()));
+    let executor = host.executor().audit(AuditTrail::new(kept.clone())).build();
+    let turn = as_ada(&executor);
+    for resolution in [Decision::deny("not today").into(), Resolution::Cancel] {
+        let suspension = suspended(&turn, "remove").await;
+        assert!(turn.resolve(suspension.id(), resolution).await.is_ok());
+    }
+    let counted = executor.statistics().snapshot();
+    let counted = counted.iter().find(|one| one.tool == "remove").expect("it is counted");
+    assert_eq!((counted.denied, counted.refused, counted.failures), (1, 1, 0));
+    let records = kept.0.lock().expect("nobody panicked");
+    let decisions: Vec<_> = records.iter().map(|record| &record.decision).collect();
+    assert!(matches!(decisions[1], AuditDecision::Denied { .. }), "{decisions:?}");
+    assert!(matches!(decisions[3], AuditDecision::Cancelled { .. }), "{decisions:?}");
+    assert_eq!(records[3].outcome, AuditOutcome::Failure(ErrorKind::Cancelled));
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_is_not_recorded_as_an_approval() {
+    let (host, kept) = (Host::new(), Arc::new(Kept::default()));
+    let executor = host.executor().audit(AuditTrail::new(kept.clone())).build();
+    let turn = as_ada(&executor);
+    let suspension = suspended(&turn, "greet").await;
+    let answer = Resolution::Answer(serde_json::json!({"name": "Ada"}));
+    assert!(turn.resolve(suspension.id(), answer).await.is_ok());
+    let records = kept.0.lock().expect("nobody panicked");
+    let last = &records.last().expect("it is recorded").decision;
+    assert!(!matches!(last, AuditDecision::Approved { .. }), "{last:?}");
 }
 
 #[tokio::test]

@@ -13,10 +13,10 @@ use toolcrib_wire::model::{ModelEvent, Wire};
 
 use crate::fixture::{Counts, endpoint, served, transcript};
 
-/// Every stream is cut at every byte, by a regular end and by a broken connection: nothing runs because of it, nothing
-/// is repeated, and the answer is the same as without the cut.
+/// A stream is cut at every thirteenth byte, by turns with a regular end and with a broken connection: nothing runs because of
+/// it, nothing is repeated, and the answer is the same as without the cut. The tests of the decoders cut at every byte.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_cut_at_any_byte_is_asked_for_again_and_leaves_nothing_behind() {
+async fn an_answer_that_is_cut_is_asked_for_again_and_leaves_nothing_behind() {
     let first = || {
         Reply::call("write", json!({"file": "notes.txt"}))
             .with_reasoning("I'll write.")
@@ -57,7 +57,7 @@ async fn an_answer_that_is_cut_at_any_byte_is_asked_for_again_and_leaves_nothing
             let said = transcript(&report);
             assert_eq!(said.len(), 4, "{wire} cut at {at}: {said:?}");
             retried += 1;
-            at += if cfg!(debug_assertions) { 13 } else { 1 };
+            at += 13;
         }
         assert!(retried > 20, "{wire}: the stream was cut {retried} times");
     }

@@ -57,7 +57,7 @@ async fn a_paused_run_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn cancelling_closes_the_connection_to_the_model() {
+async fn cancelling_does_not_wait_for_the_model() {
     let counts = Arc::new(Counts::default());
     let stalled = Reply::text("Long.").with_fault(Fault::StallAfter(300));
     let (_server, builder) = served(Wire::Chat, &counts, [stalled]).await;

@@ -71,7 +71,7 @@ async fn consecutive_requests_begin_with_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn the_key_is_sent_where_the_protocol_wants_it_and_shown_nowhere() {
+async fn the_key_is_sent_where_the_protocol_wants_it_and_not_in_debug_output() {
     for &wire in Wire::ALL {
         let counts = Arc::new(Counts::default());
         let (server, _) = served(wire, &counts, [Reply::text("Hi.")]).await;

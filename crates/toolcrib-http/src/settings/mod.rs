@@ -24,6 +24,10 @@ pub const DEFAULT_PORT: u16 = 7777;
 /// Settings of the HTTP listener (`server:` in the configuration file).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-renamed" = {
+    "port": "`listen` takes the address and the port, for example `listen: 127.0.0.1:8080`",
+    "host": "`listen` takes the address and the port, for example `listen: 127.0.0.1:8080`",
+    "bind": "`listen` takes the address and the port, for example `listen: 127.0.0.1:8080`",
+    "address": "`listen` takes the address and the port, for example `listen: 127.0.0.1:8080`",
     "read_seconds": "`server.read_seconds` is now `server.read_timeout`, a time such as `30s`",
     "stream_seconds": "`server.stream_seconds` is now `server.stream_lifetime`, a time such as `5m`, or `none`",
     "retry_seconds": "`server.retry_seconds` is now `server.retry_after`, a time such as `3s`",

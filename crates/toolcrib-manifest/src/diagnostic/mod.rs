@@ -78,6 +78,9 @@ fn blanked<'t>(text: &'t str, hidden: &[Span]) -> Cow<'t, str> {
     shown.into()
 }
 
+/// The end of a message about a value that could be a secret.
+pub(crate) const NOT_SHOWN: &str = "the value is not shown";
+
 /// The severity of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -131,6 +134,8 @@ pub struct Diagnostic {
     pub key: Option<String>,
     /// Places with secret text, which is masked in source excerpts.
     pub hidden: Arc<[Span]>,
+    /// Whether the help text contains no text from the file.
+    pub(crate) has_own_help: bool,
 }
 
 impl Diagnostic {
@@ -148,6 +153,7 @@ impl Diagnostic {
             expected: None,
             key: None,
             hidden: Arc::default(),
+            has_own_help: false,
         }
     }
 
@@ -183,6 +189,13 @@ impl Diagnostic {
         self
     }
 
+    /// Adds a help text without any text from the file, which is shown even if the value is secret.
+    #[must_use]
+    pub(crate) fn own_help(mut self, help: impl Into<String>) -> Self {
+        self.has_own_help = true;
+        self.help(help)
+    }
+
     /// Adds a help text without any text from the file.
     #[must_use]
     pub(crate) fn expects(mut self, expected: impl Into<Option<String>>) -> Self {
@@ -207,8 +220,8 @@ impl Diagnostic {
     /// Removes everything from the texts that may come from the file.
     pub(crate) fn conceal(&mut self) {
         let told = self.told();
-        self.message = format!("{told}; the value is not shown");
-        self.help = None;
+        self.message = format!("{told}; {NOT_SHOWN}");
+        self.help = self.help.take().filter(|_| self.has_own_help);
         self.label.clear();
         self.secondary.clear();
         self.fix = None;
@@ -281,7 +294,8 @@ impl Diagnostic {
     /// Like [`render`](Self::render), with the message and the help text folded at spaces to
     /// `width` characters. Source lines are not folded.
     pub fn render_within(&self, file: &str, text: &str, colour: bool, width: usize) -> String {
-        let text = &*blanked(without_bom(text), &self.hidden);
+        let original = without_bom(text);
+        let text = &*blanked(original, &self.hidden);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -307,11 +321,24 @@ impl Diagnostic {
             let note = format!("{what}: {place}");
             group = group.element(Level::NOTE.message(told(&note, gutter + NOTE_INDENT)));
         }
+        if self.is_masked(original, text) {
+            let note = "stars stand for text that could be a secret, such as a value under an unknown key";
+            group = group.element(Level::NOTE.message(told(note, gutter + NOTE_INDENT)));
+        }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(told(help, gutter + NOTE_INDENT)));
         }
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[group])
+    }
+
+    /// Whether the first line of the place has stars that the message does not explain.
+    fn is_masked(&self, original: &str, shown: &str) -> bool {
+        let place = first_line(original, &self.span);
+        let start = original[..place.start].rfind('\n').map_or(0, |newline| newline + 1);
+        let end =
+            original[place.end..].find('\n').map_or(original.len(), |newline| place.end + newline);
+        original.get(start..end) != shown.get(start..end) && !self.message.ends_with(NOT_SHOWN)
     }
 
     /// The source around the places, unless it is too long.

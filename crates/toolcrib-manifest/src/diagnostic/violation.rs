@@ -1,14 +1,19 @@
 //! Turns violations of a JSON Schema into diagnostics: the pointer becomes a place, the keyword a
 //! message.
 
+use std::cell::LazyCell;
+
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use crate::config::layers::key_places::KeyPlaces;
 use crate::config::layers::secret_filter::{is_hidden, known_path};
 use crate::diagnostic::meant_value::{self, choice};
 use crate::diagnostic::position::first_line;
-use crate::diagnostic::{Diagnostic, Findings, Severity, did_you_mean, keys_meant, meant};
+use crate::diagnostic::{
+    Diagnostic, Findings, NOT_SHOWN, Severity, did_you_mean, keys_meant, meant,
+};
 use crate::document::{Node, NodeValue, shortened};
 
 /// The maximum number of reported violations of one value.
@@ -54,6 +59,10 @@ impl ValidatedValue<'_> {
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 let known = self.siblings(error);
                 let section = self.failed_schema(error);
+                // Only settings have sections among which a key can be mistaken.
+                let places = LazyCell::new(|| KeyPlaces::of(self.schema));
+                let elsewhere =
+                    |name: &str| self.code.is_empty().then(|| places.did_you_mean(name)).flatten();
                 for name in unexpected {
                     let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
                     let help = section.and_then(|section| renamed(section, name));
@@ -63,7 +72,7 @@ impl ValidatedValue<'_> {
                         help.is_none() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
                     });
                     let told = misspelt.map(|near| format!("`{name}` is not known: {near}"));
-                    let help = help.or(near);
+                    let help = help.or(near).or_else(|| elsewhere(name));
                     let help = help.or_else(|| {
                         let known: Vec<&str> = known.iter().map(String::as_str).collect();
                         (!known.is_empty()).then(|| keys_meant(name, &known))
@@ -88,6 +97,10 @@ impl ValidatedValue<'_> {
             | ValidationErrorKind::OneOfNotValid { context } => {
                 self.alternatives(error, context, &place, findings);
             }
+            // A value that is not a mapping has no keys. Its type is reported.
+            ValidationErrorKind::OneOfMultipleValid { .. }
+                if self.alternative_keys(error).is_some()
+                    && !matches!(node.value, NodeValue::Mapping(_)) => {}
             ValidationErrorKind::OneOfMultipleValid { .. } => {
                 let message = match self.alternative_keys(error) {
                     Some(keys) => {
@@ -109,8 +122,15 @@ impl ValidatedValue<'_> {
                     _ => "invalid-value",
                 };
                 let (untold, _) = self.phrase(kind, error, node, None);
+                let is_single = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Null);
+                if let Some(help) = self.help_for_single_value(error).filter(|_| is_single) {
+                    let message = format!("{untold}, found a single value");
+                    let diagnostic = self.diagnostic(code, &place, &message).at_key(key);
+                    findings.add(diagnostic.expects(untold).own_help(help));
+                    return;
+                }
                 if is_hidden {
-                    let message = format!("{untold}; the value is not shown");
+                    let message = format!("{untold}; {NOT_SHOWN}");
                     let diagnostic = self.diagnostic(code, &place, &message).at_key(key);
                     findings.add(diagnostic.expects(untold).secret());
                     return;
@@ -266,6 +286,12 @@ impl ValidatedValue<'_> {
     /// The description in the violated schema (see [`crate::units`]).
     fn expected(&self, error: &ValidationError<'_>) -> Option<String> {
         Some(self.failed_schema(error)?.get("x-expected")?.as_str()?.to_owned())
+    }
+
+    /// What a schema says about a single value in place of a mapping (`x-scalar`).
+    fn help_for_single_value(&self, error: &ValidationError<'_>) -> Option<&str> {
+        let is_type = matches!(error.kind(), ValidationErrorKind::Type { .. });
+        self.failed_schema(error).filter(|_| is_type)?.get("x-scalar")?.as_str()
     }
 
     /// The known properties in the place of an unknown one.

@@ -20,6 +20,8 @@ pub struct LintContext {
     pub(super) max_timeout: Option<Duration>,
     pub(super) files: bool,
     pub(super) workspace: Option<PathBuf>,
+    /// Real paths.
+    pub(super) unwritable: Vec<PathBuf>,
     pub(super) path: Option<OsString>,
 }
 
@@ -53,6 +55,14 @@ impl LintContext {
         self
     }
 
+    /// Files and folders that no confined program may change, such as those of the manifests. A grant of writing in
+    /// one of them is a warning, if the workspace is known.
+    #[must_use]
+    pub fn unwritable<P: AsRef<Path>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
+        self.unwritable = places.into_iter().map(|place| files::real(place.as_ref())).collect();
+        self
+    }
+
     /// The value of `PATH` for looking up programs. A missing program is a hint, because the server
     /// may run on another machine.
     #[must_use]
@@ -72,7 +82,11 @@ impl LintContext {
             check_timeout(root.entry("defaults"), longest, findings);
         }
         let manifests = Path::new(file).parent().unwrap_or(Path::new(""));
-        let places = self.workspace.as_ref().map(|workspace| Places { workspace, manifests });
+        let places = self.workspace.as_ref().map(|workspace| Places {
+            workspace,
+            manifests,
+            unwritable: &self.unwritable,
+        });
         if let Some(places) = &places {
             let servers = root.entry("upstream").map(|servers| servers.node.items());
             for server in servers.unwrap_or_default() {

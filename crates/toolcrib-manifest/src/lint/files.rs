@@ -61,6 +61,8 @@ fn interpreter_line(path: &Path) -> &'static str {
 pub(super) struct Places<'a> {
     pub(super) workspace: &'a Path,
     pub(super) manifests: &'a Path,
+    /// The real paths that no confined program may change.
+    pub(super) unwritable: &'a [PathBuf],
 }
 
 impl Places<'_> {
@@ -157,11 +159,18 @@ impl Places<'_> {
                 // Wrong paths have been reported.
                 if !path.exists() && !written.contains(['$', '*', '?', '\0']) {
                     findings.add(missing_grant(written, key, &path, item));
+                } else if key == "write" && self.is_unwritable(&path) {
+                    findings.add(withheld_grant(written, item));
                 }
                 granted.push(path);
             }
         }
         Some(granted)
+    }
+
+    fn is_unwritable(&self, path: &Path) -> bool {
+        let real = real(path);
+        self.unwritable.iter().any(|place| real.starts_with(place))
     }
 
     fn resolved(&self, path: &Path) -> PathBuf {
@@ -233,6 +242,24 @@ fn path_of(file: &RunFile, folder: &Path) -> Option<PathBuf> {
 
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
+}
+
+/// The absolute path without symbolic links. The part of it that does not exist stays as written.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = absolute.ancestors().find_map(|there| {
+        let rest = absolute.strip_prefix(there).ok()?;
+        Some(there.canonicalize().ok()?.join(rest))
+    });
+    real.unwrap_or(absolute)
+}
+
+fn withheld_grant(written: &str, item: &Node) -> Diagnostic {
+    let message = format!(
+        "`{written}` stays read-only: no confined program may change the server's own files, such as its manifests"
+    );
+    Diagnostic::warning("idle-grant", &item.span, message)
+        .help("let the program write to another folder, and grant that")
 }
 
 fn missing_grant(written: &str, key: &str, path: &Path, item: &Node) -> Diagnostic {

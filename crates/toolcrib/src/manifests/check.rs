@@ -169,7 +169,11 @@ fn lock_gives(lock: &Lock, name: &str, source: &Source) -> bool {
 
 /// What the config and this machine tell about the references in manifests.
 fn known(config: &Config, config_loaded: bool) -> LintContext {
-    let mut known = LintContext::default().files(true).workspace(&config.workspace.root);
+    let own = config.own_places();
+    let mut known = LintContext::default()
+        .files(true)
+        .workspace(&config.workspace.root)
+        .unwritable(own.hidden.iter().chain(&own.read_only));
     if let Some(longest) = config.executor.max_timeout.0 {
         known = known.max_timeout(longest);
     }

@@ -255,6 +255,7 @@ const DIGITS: usize = 12;
 
 /// The audit log.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-scalar" = "write the file as `audit: {file: audit.jsonl}`"))]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
     /// The file to which every call is appended as a line of JSON (mode 0600); relative to the config

@@ -21,7 +21,7 @@ pub struct SecretSource(toolcrib_runners::SecretSource);
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SecretSource", extend("oneOf" = [
     {"required": ["env"]}, {"required": ["file"]}, {"required": ["command"]},
-]))]
+], "x-scalar" = "the config names the place of a secret, not the secret: write `{env: VARIABLE}` or `{file: PATH}`"))]
 struct SecretSourceConfig {
     /// A variable of the server's environment. Tools can get it only as this secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]

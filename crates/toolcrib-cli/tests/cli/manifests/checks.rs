@@ -1,6 +1,7 @@
 //! `toolcrib check`, for people and programs.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
@@ -49,6 +50,83 @@ fn a_manifest_of_the_catalogue_may_name_a_secret_that_the_config_lacks() {
     }
     let told = crib.run(&["check", "tools.d/available/issues.yaml"]).stderr;
     assert!(told.contains("hint[unknown-secret]"), "{told}");
+}
+
+#[test]
+fn a_tool_in_place_of_a_file_is_answered_with_its_file() {
+    let crib = Crib::new(&[("a.yaml", FIRST)]);
+    for (command, repair) in [
+        ("check", "run `toolcrib check tools.d/a.yaml`"),
+        ("test", "run `toolcrib test --tool say_hello`"),
+    ] {
+        let run = crib.run(&[command, "say_hello"]);
+        assert_ne!(run.code, Some(0), "{run:?}");
+        assert!(run.stderr.contains("`say_hello` is a tool of tools.d/a.yaml"), "{run:?}");
+        assert!(run.stderr.contains(repair), "{run:?}");
+    }
+}
+
+#[test]
+fn a_grant_in_the_folder_of_the_manifests_is_reported_in_its_place() {
+    let granted = FIRST.replace("    tests:", "    sandbox: {write: [out, link/x.yaml]}\n    tests:");
+    let crib = Crib::new(&[("a.yaml", &granted)]);
+    crib.config("state: {dir: state}\n");
+    fs::create_dir_all(crib.path().join("out")).expect("a folder");
+    symlink("tools.d", crib.path().join("link")).expect("a link");
+    fs::write(crib.path().join("tools.d/x.yaml"), "toolcrib: 1\ntools: []\n").expect("a file");
+    let (line, text) = granted
+        .lines()
+        .enumerate()
+        .find(|(_, line)| line.contains("sandbox:"))
+        .expect("the line of the grant");
+    let column = text.find("link").expect("the grant") + 1;
+    let told = crib.run(&["check"]).stderr;
+    assert_eq!(told.matches("warning[idle-grant]").count(), 1, "{told}");
+    assert!(told.contains(&format!("a.yaml:{}:{column}", line + 1)), "{told}");
+}
+
+#[test]
+fn a_tool_of_the_catalogue_is_enabled_before_it_is_trusted() {
+    let trusted = FIRST.replace("    tests:", "    sandbox: {profile: trusted}\n    tests:");
+    let crib = Crib::new(&[("a.yaml", &trusted)]);
+    let folder = crib.path().join("tools.d/available");
+    fs::create_dir(&folder).expect("a folder");
+    fs::rename(crib.path().join("tools.d/a.yaml"), folder.join("a.yaml")).expect("moved");
+    for (state, remedy) in [
+        ("state", "run `toolcrib enable a`, then `toolcrib trust tools.d/a.yaml:say_hello`"),
+        ("none", "run `toolcrib enable a`, then add `tools.d/a.yaml:say_hello` to `manifests.trusted`"),
+    ] {
+        crib.config(&format!("state: {{dir: {state}}}\n"));
+        let told = crib.run(&["check", "tools.d/available"]).stderr;
+        assert!(told.contains(remedy) && !told.contains("trust tools.d/available"), "{told}");
+    }
+}
+
+#[test]
+fn a_setting_in_the_wrong_form_or_section_is_answered_with_the_right_one() {
+    let crib = Crib::new(&[("a.yaml", FIRST)]);
+    for (config, shown) in [
+        ("server: {port: 8181}\n", "for example `listen: 127.0.0.1:8080`"),
+        ("tool_timeout: 10s\n", "did you mean `executor.tool_timeout`?"),
+        ("secrets: {tok: abcdefghijkl}\n", "write `{env: VARIABLE}` or `{file: PATH}`"),
+        ("audit: audit.jsonl\n", "`audit: {file: audit.jsonl}`"),
+    ] {
+        crib.config(config);
+        let run = crib.run(&["check"]);
+        assert!(run.stderr.contains(shown), "{config}: {run:?}");
+        assert!(!run.stderr.contains("abcdefghijkl"), "{run:?}");
+        assert_eq!(run.stderr.matches("error[").count(), 1, "{run:?}");
+    }
+    // A value under an unknown key may be a secret in the wrong place.
+    for secret in
+        ["apitoken: 10s", "login: correcthorse", "hook: /services/T0AB12/xYz9", "code: 12345678"]
+    {
+        crib.config(&format!("{secret}\n"));
+        let run = crib.run(&["check"]);
+        let value = secret.split_once(": ").unwrap_or_default().1;
+        assert!(!run.stderr.contains(value), "{run:?}");
+        assert!(run.stderr.contains("stars stand for text that could be a secret"), "{run:?}");
+    }
 }
 
 #[test]

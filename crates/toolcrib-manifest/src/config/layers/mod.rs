@@ -1,6 +1,7 @@
 //! Layered settings: a file, overridden by single values from variables and flags. Every value and
 //! every problem has its origin.
 
+pub(crate) mod key_places;
 mod place;
 mod schema;
 pub(crate) mod secret_filter;

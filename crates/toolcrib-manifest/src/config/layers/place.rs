@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::key_places::KeyPlaces;
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Format, parse, shortened};
 
@@ -76,7 +77,8 @@ impl<'s> SettingSchema<'s> {
         self.forms.iter().find_map(named).or_else(|| self.forms.iter().find_map(any))
     }
 
-    fn keys(&self) -> Vec<&'s str> {
+    /// The keys that the schema declares.
+    pub(super) fn keys(&self) -> Vec<&'s str> {
         let properties = self.forms.iter().filter_map(|form| form.get("properties")?.as_object());
         properties.flat_map(|keys| keys.keys().map(String::as_str)).collect()
     }
@@ -99,20 +101,10 @@ impl<'s> SettingSchema<'s> {
             return error(message).help(now);
         }
         // A single key often belongs to a section that was omitted.
-        let elsewhere = (depth == 0).then(|| self.sections_with(key)).flatten();
+        let elsewhere =
+            (depth == 0).then(|| KeyPlaces::of(self.root).did_you_mean(key)).flatten();
         let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
         error(message).help(near.unwrap_or_else(|| keys_meant(key, &keys)))
-    }
-
-    fn sections_with(&self, key: &str) -> Option<String> {
-        let mut found = self.keys().into_iter().filter(|section| {
-            let section = self.child(section).map(|own| Self::at(self.root, own));
-            section.is_some_and(|section| section.keys().contains(&key))
-        });
-        match (found.next(), found.next()) {
-            (Some(section), None) => Some(format!("did you mean `{section}.{key}`?")),
-            _ => None,
-        }
     }
 
     fn allows(&self, kind: &str) -> bool {

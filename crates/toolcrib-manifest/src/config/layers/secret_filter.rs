@@ -156,11 +156,8 @@ impl SecretFilter {
         for problem in problems {
             problem.hidden = Arc::clone(&hidden);
             if is_doubtful(problem) || hidden.contains(&problem.span) || is_told(problem) {
-                let help = problem.help.take().filter(|help| names_a_section(help));
+                problem.has_own_help |= problem.help.as_deref().is_some_and(names_a_section);
                 problem.conceal();
-                if help.is_some() {
-                    problem.help = help;
-                }
             }
         }
     }

@@ -61,8 +61,8 @@ pub(super) const REMARKS: &[Code] = &[
     ),
     warning(
         "idle-grant",
-        "A grant for a program that may open every file anyway.",
-        "Remove the grant, or choose another profile than `trusted`.",
+        "A grant without effect: a trusted program may open every file anyway, and no confined program may change the server's own files.",
+        "Remove the grant, or choose another profile or another folder.",
     ),
     warning(
         "idle-unsafe-argv",

@@ -9,6 +9,7 @@ mod record;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use toolcrib_manifest::directory::CATALOGUE;
 use toolcrib_manifest::lock::{Kind, LockMode, apply_lock_to};
 use toolcrib_runners::{Trust, TrustDecision, TrustRequest};
 use toolcrib_tool::{Layer, Source};
@@ -26,6 +27,8 @@ pub struct TrustKeeper {
     /// `manifests.trusted`, as absolute texts. Replaced when the config is reloaded.
     named: RwLock<Vec<String>>,
     record: Option<TrustRecord>,
+    /// The catalogues of the directories of manifests. Their files are trusted where `toolcrib enable` puts them.
+    catalogues: Vec<PathBuf>,
 }
 
 impl TrustKeeper {
@@ -34,10 +37,15 @@ impl TrustKeeper {
     /// whenever it has changed.
     pub fn of(config: &Config) -> Self {
         let record = config.state.dir.as_deref().map(TrustRecord::in_state);
+        let dirs = config.manifests.dirs.iter().map(|dir| PathBuf::from(plain(dir)));
+        let dirs: Vec<PathBuf> = dirs.collect();
+        let mut catalogues: Vec<_> = dirs.iter().map(|dir| dir.join(CATALOGUE)).collect();
+        catalogues.retain(|folder| !dirs.contains(folder));
         Self {
             folder: PathBuf::from(plain(&Path::new(".").join(&config.folder))),
             named: RwLock::new(absolute(&config.manifests.trusted)),
             record,
+            catalogues,
         }
     }
 
@@ -46,6 +54,13 @@ impl TrustKeeper {
         let file = plain(Path::new(file));
         let below = Path::new(&file).strip_prefix(&self.folder).ok();
         below.map(|below| below.to_string_lossy().into_owned()).unwrap_or(file)
+    }
+
+    /// The name by which a file of a catalogue is enabled, and its path after that.
+    fn enabled(&self, file: &Path) -> Option<(String, PathBuf)> {
+        let folder = file.parent().filter(|folder| self.catalogues.iter().any(|own| own == folder))?;
+        let name = file.file_stem()?.to_string_lossy().into_owned();
+        Some((name, folder.parent()?.join(file.file_name()?)))
     }
 
     /// The record of `toolcrib trust`, if there is a state folder.
@@ -70,10 +85,16 @@ impl Trust for TrustKeeper {
         if self.named.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_named) {
             return TrustDecision::Trusted;
         }
-        let unit = self.unit(claim.unit);
+        let (enable, unit) = match self.enabled(Path::new(&file)) {
+            Some((name, file)) => {
+                (format!("run `toolcrib enable {name}`, then "), self.unit(&file.to_string_lossy()))
+            }
+            None => (String::new(), self.unit(claim.unit)),
+        };
         let name = claim.name;
         let Some(record) = &self.record else {
-            let remedy = format!("add `{unit}:{name}` to `manifests.trusted` in the config");
+            let remedy =
+                format!("{enable}add `{unit}:{name}` to `manifests.trusted` in the config");
             return TrustDecision::Untrusted { remedy };
         };
         let known = record.trusted().into_iter();
@@ -84,8 +105,9 @@ impl Trust for TrustKeeper {
             Some(_) => "it has changed since it was trusted; look at it and ",
             None => "",
         };
+        let trust = if enable.is_empty() { "run " } else { "" };
         let remedy = format!(
-            "{changed}run `toolcrib trust {unit}:{name}`, or add `{unit}:{name}` to \
+            "{changed}{enable}{trust}`toolcrib trust {unit}:{name}`, or add `{unit}:{name}` to \
              `manifests.trusted` in the config"
         );
         TrustDecision::Untrusted { remedy }

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use toolcrib::lint;
 use toolcrib::mcp::upstream::UpstreamState;
 
+use super::refuse_tools;
 use crate::options::Options;
 use crate::{Exit, runtime, screen, startup, upstream_wait};
 
@@ -80,6 +81,7 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
         );
     }
     let loaded = startup::config(options)?;
+    refuse_tools(&own.paths, loaded.config(), |_, file| format!("toolcrib check {}", file.display()))?;
     let looked_for =
         lint::CheckOptions { restated: own.providers, config_loaded: loaded.file().is_some() };
     let config = loaded.config();

@@ -14,6 +14,7 @@ use toolcrib::manifest_tests::{TestOptions, run_tests};
 use toolcrib::manifests::Manifests;
 
 use self::report::Report;
+use super::refuse_tools;
 use crate::options::{JsonOutput, Options};
 use crate::serving::stop;
 use crate::{Exit, runtime, screen, startup};
@@ -59,6 +60,9 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &TestCommand) -> anyhow::Result<Exit> {
+    refuse_tools(&own.paths, startup::config(options)?.config(), |name, _| {
+        format!("toolcrib test --tool {name}")
+    })?;
     let started = startup::test(options, &own.paths, own.mock)?;
     screen::absent(&started.config.manifests.absent());
     let broken = broken(&started.manifests);

@@ -117,7 +117,15 @@ pub(crate) async fn release_name(
     State(api): State<Api>,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
-    let released = api.blocking(move |backend| backend.release_name(&name)).await?;
+    let asked = name.clone();
+    let released = api.blocking(move |backend| backend.release_name(&asked)).await?;
     let report = released.map_err(|why| Problem::new(StatusCode::CONFLICT, why))?;
+    if !report.released && report.owner.is_none() {
+        let snapshot = api.backend().executor().registry().snapshot();
+        let near = did_you_mean(&snapshot.near(&name, |_| true));
+        let detail =
+            format!("there is no tool and no reservation of the name `{}`{near}", visible(&name));
+        return Err(Problem::not_found(detail));
+    }
     Ok(json(StatusCode::OK, &report))
 }

@@ -329,7 +329,7 @@ fn operator_endpoints() -> Vec<Endpoint> {
             post(operations::release_name),
         )
         .summary("End the reservation of a name that its owner gave up")
-        .problems([409])
+        .problems([404, 409])
         .path_parameter("name", "The name.")
         .answers::<reports::ReleasedName>(OK, "Whether it was reserved, and who has it now."),
         Endpoint::new(

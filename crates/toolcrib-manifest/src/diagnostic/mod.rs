@@ -322,7 +322,8 @@ impl Diagnostic {
             group = group.element(Level::NOTE.message(told(&note, gutter + NOTE_INDENT)));
         }
         if self.is_masked(original, text) {
-            let note = "stars stand for text that could be a secret, such as a value under an unknown key";
+            let note =
+                "stars stand for text that could be a secret, such as a value under an unknown key";
             group = group.element(Level::NOTE.message(told(note, gutter + NOTE_INDENT)));
         }
         if let Some(help) = &self.help {

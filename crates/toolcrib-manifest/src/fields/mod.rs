@@ -11,6 +11,7 @@ use crate::diagnostic::fix::rename;
 use crate::diagnostic::position::{Span, first_line};
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
 use crate::document::{Entry, Node, NodeValue, shortened};
+use crate::units::HumanDuration;
 use check::check;
 
 /// The expected type of a key's value.
@@ -81,7 +82,7 @@ pub(crate) struct Keys {
     pub(crate) what: &'static str,
     pub(crate) table: &'static [Key],
     /// Keys that people write by mistake, and what to write instead; `<value>` stands for the
-    /// written mapping.
+    /// written mapping, `<time>` for the written time.
     pub(crate) instead: &'static [(&'static str, &'static str)],
 }
 
@@ -207,7 +208,10 @@ impl Keys {
         let instead = self.instead.iter().find(|(written, _)| *written == entry.key);
         let raw = text.get(entry.node.span.clone()).unwrap_or_default();
         let value = if raw.starts_with('{') && !raw.contains('\n') { raw } else { "{…}" };
-        let help = instead.map(|(_, right)| right.replace("<value>", value));
+        let time = entry.node.as_str().filter(|text| text.parse::<HumanDuration>().is_ok());
+        let time = time.unwrap_or("30s");
+        let help =
+            instead.map(|(_, right)| right.replace("<value>", value).replace("<time>", time));
         let help = help.or_else(|| did_you_mean(&entry.key, known())).unwrap_or_else(|| {
             let known: Vec<&str> = known().collect();
             format!("{}; keys of your own begin with `x-`", keys_meant(&entry.key, &known))

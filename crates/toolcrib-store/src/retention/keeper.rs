@@ -126,9 +126,8 @@ fn in_turn(database: &Database) -> Result<Swept, DatabaseError> {
     let millis = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
     match database.run_blocking(JobKind::Relaxed, move |tx| take_turn(tx, millis)) {
         Ok(false) => Ok(Swept::default()),
-        Ok(true) => all(database),
         // The reserved space is for removing entries, not for taking turns. Without old entries it stays.
-        Err(DatabaseError::DiskFull { .. }) => all(database),
+        Ok(true) | Err(DatabaseError::DiskFull { .. }) => all(database),
         Err(error) => Err(error),
     }
 }

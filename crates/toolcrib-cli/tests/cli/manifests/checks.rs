@@ -68,7 +68,8 @@ fn a_tool_in_place_of_a_file_is_answered_with_its_file() {
 
 #[test]
 fn a_grant_in_the_folder_of_the_manifests_is_reported_in_its_place() {
-    let granted = FIRST.replace("    tests:", "    sandbox: {write: [out, link/x.yaml]}\n    tests:");
+    let granted =
+        FIRST.replace("    tests:", "    sandbox: {write: [out, link/x.yaml]}\n    tests:");
     let crib = Crib::new(&[("a.yaml", &granted)]);
     crib.config("state: {dir: state}\n");
     fs::create_dir_all(crib.path().join("out")).expect("a folder");
@@ -94,7 +95,10 @@ fn a_tool_of_the_catalogue_is_enabled_before_it_is_trusted() {
     fs::rename(crib.path().join("tools.d/a.yaml"), folder.join("a.yaml")).expect("moved");
     for (state, remedy) in [
         ("state", "run `toolcrib enable a`, then `toolcrib trust tools.d/a.yaml:say_hello`"),
-        ("none", "run `toolcrib enable a`, then add `tools.d/a.yaml:say_hello` to `manifests.trusted`"),
+        (
+            "none",
+            "run `toolcrib enable a`, then add `tools.d/a.yaml:say_hello` to `manifests.trusted`",
+        ),
     ] {
         crib.config(&format!("state: {{dir: {state}}}\n"));
         let told = crib.run(&["check", "tools.d/available"]).stderr;
@@ -310,15 +314,22 @@ fn names_of_built_in_tools_are_taken_as_the_config_offers_them() {
 fn missing_manifests_are_reported_with_a_hint() {
     let crib = Crib::new(&[]);
     std::fs::remove_dir(crib.path().join("tools.d")).expect("it is empty");
-    for command in ["check", "test"] {
+    for (command, code) in [("check", 1), ("test", 0)] {
         let run = crib.run(&[command]);
-        assert_eq!(run.code, Some(0), "nobody asked for the directory: {run:?}");
+        // A check in the wrong folder must not pass for one that found no problem.
+        assert_eq!(run.code, Some(code), "{run:?}");
+        assert_eq!(run.stderr.contains("nothing was checked"), code == 1, "{run:?}");
         let said = "there is no tools.d here: `toolcrib new NAME` creates it with a first manifest, and a \
                     config (`manifests.dirs`) or `--tools-dir` names another place";
         assert!(run.stderr.contains(said), "{run:?}");
     }
+    assert_eq!(crib.run(&["check", "--json"]).json()["ok"], false);
     let doctor = crib.run(&["doctor"]);
     assert!(doctor.stdout.contains("tools.d does not exist"), "{doctor:?}");
+    crib.config("executor: {tool_timeout: 10s}\n");
+    let run = crib.run(&["check"]);
+    assert_eq!(run.code, Some(0), "the config is checked: {run:?}");
+    fs::remove_file(crib.path().join("config.yml")).expect("the config");
     // A named file that does not exist is a mistake.
     for arguments in [["check", "nowhere"], ["test", "nowhere"]] {
         let run = crib.run(&arguments);

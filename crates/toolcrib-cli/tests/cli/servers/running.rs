@@ -118,8 +118,19 @@ fn a_name_given_up_is_reserved_until_it_is_released() {
     assert!(why.stdout.contains("keeps the name reserved"), "{why:?}");
     let run = crib.run(&["release", "greet"]);
     assert!(run.stdout.contains("`greet` goes to the next source that declares it"), "{run:?}");
-    let again = crib.run(&["release", "greet"]);
-    assert!(again.stdout.contains("was not reserved"), "{again:?}");
+    // The name is unknown now. An unknown name fails, as it does for `reset`.
+    for command in ["release", "reset"] {
+        let again = crib.run(&[command, "greet"]);
+        assert_eq!(again.code, Some(1), "{again:?}");
+        assert!(again.stderr.contains("there is no tool"), "{again:?}");
+    }
+    crib.write("pong.yaml", &GREET.replace("greet", "pong"));
+    until(&crib, &["why", "pong", "--json"], |run| {
+        run.json()["servers"][0]["owner"].as_str().is_some_and(|owner| owner.contains("pong"))
+    });
+    let owned = crib.run(&["release", "pong"]);
+    assert_eq!(owned.code, Some(0), "{owned:?}");
+    assert!(owned.stdout.contains("`pong` was not reserved: it belongs to"), "{owned:?}");
 }
 
 #[test]

@@ -19,8 +19,7 @@ pub(crate) struct KeyPlaces<'s>(BTreeMap<&'s str, Vec<String>>);
 impl<'s> KeyPlaces<'s> {
     pub(crate) fn of(schema: &'s Value) -> Self {
         let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        let mut sections =
-            VecDeque::from([(String::new(), 0, SettingSchema::at(schema, schema))]);
+        let mut sections = VecDeque::from([(String::new(), 0, SettingSchema::at(schema, schema))]);
         for _ in 0..SECTIONS_MAX {
             let Some((section, depth, schema)) = sections.pop_front() else { break };
             for key in schema.keys() {

@@ -101,8 +101,7 @@ impl<'s> SettingSchema<'s> {
             return error(message).help(now);
         }
         // A single key often belongs to a section that was omitted.
-        let elsewhere =
-            (depth == 0).then(|| KeyPlaces::of(self.root).did_you_mean(key)).flatten();
+        let elsewhere = (depth == 0).then(|| KeyPlaces::of(self.root).did_you_mean(key)).flatten();
         let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
         error(message).help(near.unwrap_or_else(|| keys_meant(key, &keys)))
     }

@@ -40,7 +40,7 @@ pub(in crate::manifest) const HTTP: Keys = Keys {
         ("path", "the path is a part of `url`"),
         ("retry", "`retry` belongs beside `http`, in the tool"),
         ("status", "write `expect: {status: [200]}`"),
-        ("timeout", "the time limit belongs beside `http`: `limits: {timeout: 20s}`"),
+        ("timeout", "the time limit belongs beside `http`: `limits: {timeout: <time>}`"),
         ("tls", CERTIFICATES),
         ("verify", CERTIFICATES),
         ("verify_ssl", CERTIFICATES),

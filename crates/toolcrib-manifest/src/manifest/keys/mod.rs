@@ -201,8 +201,8 @@ pub(super) const TOOL: Keys = Keys {
         ("text", "write it inside `run`: `run: {shell: sh, text: …}`"),
         ("worker", "write it inside `run`: `run: {worker: [program, argument]}`"),
         ("schedule", SCHEDULED),
-        ("timeout", "write `limits: {timeout: 30s}`"),
-        ("ttl", "write `cache: {ttl: 30s}`"),
+        ("timeout", "write `limits: {timeout: <time>}`"),
+        ("ttl", "write `cache: {ttl: <time>}`"),
         ("url", "write it inside `http`: `http: {method: GET, url: …}`"),
         ("writes", "write `resources: {writes: […]}`"),
     ],
@@ -308,11 +308,12 @@ pub(super) const RUN: Keys = Keys {
     instead: &[
         ("command", "the program and its arguments are one list: `argv: [program, argument]`"),
         ("cwd", "`cwd` belongs beside `run`, in the tool"),
+        ("limits", "`limits` belongs beside `run`, in the tool"),
         ("profile", "it belongs to `sandbox`, beside `run`: `sandbox: {profile: workspace}`"),
         ("read", "it belongs to `sandbox`, beside `run`: `sandbox: {read: [/srv/data]}`"),
         ("sandbox", "`sandbox` belongs beside `run`, in the tool"),
         ("write", "it belongs to `sandbox`, beside `run`: `sandbox: {write: [/srv/data]}`"),
-        ("timeout", "the time limit belongs beside `run`: `limits: {timeout: 30s}`"),
+        ("timeout", "the time limit belongs beside `run`: `limits: {timeout: <time>}`"),
     ],
 };
 

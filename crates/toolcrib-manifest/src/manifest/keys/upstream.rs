@@ -44,7 +44,7 @@ pub(in crate::manifest) const UPSTREAM: Keys = Keys {
         ("override", "write `tools: {override: {get_issue: {name: issue}}}`"),
         ("prefix", "write `tools: {prefix: gh}`"),
         ("run", "write `command: [program, argument]`"),
-        ("timeout", "write `limits: {timeout: 60s}`"),
+        ("timeout", "write `limits: {timeout: <time>}`"),
         ("token", "write `auth: {bearer: \"${secret.token}\"}`"),
         ("type", "`command` means standard input and output, `url` means HTTP: remove the key"),
         (

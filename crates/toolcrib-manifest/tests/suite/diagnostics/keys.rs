@@ -11,6 +11,12 @@ fn keys_and_types() {
     );
     yaml("unknown_key", &tail("anotations: {read_only: true}"), &["unknown-key"]);
     yaml("unknown_key_instead", &tail("timeout: 5s"), &["unknown-key"]);
+    yaml("unknown_key_instead_unusable", &tail("timeout: [soon]"), &["unknown-key"]);
+    yaml(
+        "limits_in_run",
+        &run("argv: [tail, \"${args.path}\", {each: names}]\nlimits: {timeout: 5s}"),
+        &["unknown-key"],
+    );
     yaml(
         "missing_keys",
         "tools:\n  - title: x\n",

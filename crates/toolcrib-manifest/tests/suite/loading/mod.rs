@@ -10,6 +10,7 @@ mod http;
 mod layers;
 mod memory;
 mod policies;
+mod program_advice;
 mod programs;
 mod robustness;
 pub(crate) mod schemas;

@@ -2,7 +2,8 @@
 
 use toolcrib_manifest::LintContext;
 
-use super::programs::{errors, errors_with, said};
+use super::program_advice::said;
+use super::programs::{errors, errors_with};
 
 /// Vectors in which the value X would be run, choose what is run, or become an option.
 const RUN: &[&str] = &[

@@ -58,7 +58,8 @@ impl TrustKeeper {
 
     /// The name by which a file of a catalogue is enabled, and its path after that.
     fn enabled(&self, file: &Path) -> Option<(String, PathBuf)> {
-        let folder = file.parent().filter(|folder| self.catalogues.iter().any(|own| own == folder))?;
+        let folder =
+            file.parent().filter(|folder| self.catalogues.iter().any(|own| own == folder))?;
         let name = file.file_stem()?.to_string_lossy().into_owned();
         Some((name, folder.parent()?.join(file.file_name()?)))
     }

@@ -81,13 +81,17 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
         );
     }
     let loaded = startup::config(options)?;
-    refuse_tools(&own.paths, loaded.config(), |_, file| format!("toolcrib check {}", file.display()))?;
+    refuse_tools(&own.paths, loaded.config(), |_, file| {
+        format!("toolcrib check {}", file.display())
+    })?;
     let looked_for =
         lint::CheckOptions { restated: own.providers, config_loaded: loaded.file().is_some() };
     let config = loaded.config();
+    let mut has_nothing = false;
     let paths = if own.paths.is_empty() {
         let absent = config.manifests.absent();
         screen::absent(&absent);
+        has_nothing = loaded.file().is_none() && absent.len() == config.manifests.dirs.len();
         config.manifests.dirs.iter().filter(|dir| !absent.contains(dir)).cloned().collect()
     } else {
         own.paths.clone()
@@ -116,11 +120,15 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     if own.connect {
         report = report.with_upstreams(connected(options)?);
     }
+    report.failed |= has_nothing;
     match own.format {
         Format::Sarif => screen::json(&sarif::log(&report))?,
         Format::Json => screen::json(&report.to_value())?,
         Format::Text if own.json => screen::json(&report.to_value())?,
         Format::Text => report.print(own.limit)?,
+    }
+    if has_nothing {
+        screen::note("nothing was checked: there is neither a config here nor a manifest");
     }
     Ok(if report.failed { Exit::Failure } else { Exit::Success })
 }

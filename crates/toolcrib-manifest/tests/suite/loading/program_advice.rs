@@ -1,0 +1,161 @@
+//! What a check says about programs that may fail on this machine, or without a grant.
+
+use toolcrib_manifest::{LintContext, Severity, lint_with};
+
+/// What a check says about the `run` and the `sandbox` of a tool, hints left out.
+pub(super) fn said(known: &LintContext, run: &str) -> Vec<String> {
+    let text = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
+         annotations: {{read_only: true}}\n    {run}\n"
+    );
+    let found = lint_with("t.yaml", &text, known, &|_| Vec::new()).diagnostics.into_iter();
+    let found = found.filter(|found| found.severity != Severity::Hint);
+    found.map(|found| format!("{} {}", found.code, found.help.unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_file_that_an_interpreter_runs_is_looked_for_in_the_workspace() {
+    let folder = std::env::temp_dir().join(format!("toolcrib-argv-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("sub")).unwrap();
+    std::fs::write(folder.join("sub/report.py"), "").unwrap();
+    let known = LintContext::default().workspace(&folder);
+    for (run, wanted) in [
+        ("run: {argv: [python3, ./sub/report.py]}", None),
+        ("cwd: sub\n    run: {argv: [timeout, \"5\", python3, report.py]}", None),
+        ("run: {argv: [python3, -m, http.server]}", None),
+        ("run: {argv: [python3, ./sub/reprot.py]}", Some("did you mean `report.py`?")),
+        ("run: {argv: [timeout, \"5\", python3, report.py]}", Some("put it into")),
+    ] {
+        let found = said(&known, run);
+        assert_eq!(found.len(), usize::from(wanted.is_some()), "{run}: {found:?}");
+        if let Some(wanted) = wanted {
+            assert!(
+                found[0].starts_with("missing-script") && found[0].contains(wanted),
+                "{found:?}"
+            );
+        }
+        assert_eq!(said(&LintContext::default(), run), Vec::<String>::new(), "{run}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_missing_program_file_of_an_upstream_is_reported_with_the_place_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    let manifests = folder.path().join("tools.d");
+    std::fs::create_dir_all(&workspace).unwrap();
+    std::fs::create_dir_all(&manifests).unwrap();
+    std::fs::write(manifests.join("tickets.py"), "").unwrap();
+    let file = manifests.join("t.yaml").display().to_string();
+    let known = LintContext::default().workspace(&workspace);
+    let found = |lines: &str| {
+        let text = format!("toolcrib: 1\nupstream:\n  - name: tix\n{lines}");
+        lint_with(&file, &text, &known, &|_| Vec::new()).diagnostics
+    };
+    let beside = found("    command: [python3, tickets.py]\n");
+    assert_eq!(beside.len(), 1, "{beside:?}");
+    assert_eq!(beside[0].code, "missing-script");
+    assert!(beside[0].message.contains("workspace/tickets.py"), "{beside:?}");
+    let help = beside[0].help.as_deref().unwrap_or_default();
+    assert!(
+        help.contains("tools.d/tickets.py` exists") && help.contains("cwd: ../tools.d"),
+        "{help}"
+    );
+    for fine in [
+        "    command: [python3, tickets.py]\n    cwd: ../tools.d\n",
+        "    command: [python3, tickets.py]\n    sandbox: {profile: trusted}\n",
+        "    command: [python3, -m, tickets]\n",
+    ] {
+        let found = found(fine);
+        assert!(found.iter().all(|found| found.code != "missing-script"), "{fine}: {found:?}");
+    }
+    let nowhere = found("    command: [python3, ./nope/tickets.py]\n");
+    assert_eq!(nowhere.len(), 1, "{nowhere:?}");
+    assert!(nowhere[0].help.as_deref().unwrap_or_default().contains("relative to `cwd`"));
+}
+
+#[test]
+fn what_makes_a_tool_unavailable_on_this_machine_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("right.sh"), "#!/bin/sh\n").unwrap();
+    std::fs::write(folder.path().join("headless.py"), "print(1)\n").unwrap();
+    std::fs::write(folder.path().join("program"), b"\x7fELF\0\0").unwrap();
+    let script = |name: &str| format!("run: {{script: {}}}", folder.path().join(name).display());
+    let known =
+        LintContext::default().workspace(folder.path()).files(true).secrets(Vec::<String>::new());
+    for (run, wanted) in [
+        (script("right.sh"), ""),
+        (script("program"), ""),
+        (script("headless.py"), "unstartable-script|#!/usr/bin/env python3"),
+        ("cwd: sub\n    run: {argv: [uptime]}".to_owned(), ""),
+        ("cwd: nope\n    run: {argv: [uptime]}".to_owned(), "missing-folder|mkdir -p "),
+        (
+            "run: {argv: [uptime], env: {A: \"${secret.x}\"}}".to_owned(),
+            "unknown-secret|declare it under `secrets` in config.yml",
+        ),
+    ] {
+        let found = said(&known, &run);
+        let Some((code, help)) = wanted.split_once('|') else {
+            assert_eq!(found, Vec::<String>::new(), "{run}");
+            continue;
+        };
+        assert!(
+            found.len() == 1 && found[0].starts_with(code) && found[0].contains(help),
+            "{run}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn operators_behind_the_text_of_a_shell_are_arguments() {
+    for run in
+        ["run: {argv: [sh, -c, uptime, '&&', date]}", "run: {argv: [bash, -c, uptime, '|', wc]}"]
+    {
+        let found = said(&LintContext::default(), run);
+        assert!(found.iter().any(|one| one.starts_with("shell-syntax")), "{run}: {found:?}");
+    }
+    let right = "run: {argv: [sh, -c, 'uptime && date', sh, '-c']}";
+    assert_eq!(said(&LintContext::default(), right), Vec::<String>::new());
+}
+
+#[test]
+fn the_repair_of_ps_is_a_profile_and_not_a_grant() {
+    for (program, key) in [
+        ("ps", "profile: trusted"),
+        ("pkill, sh", "profile: trusted"),
+        ("pgrep, sh", "read: [/proc]"),
+    ] {
+        let found = said(&LintContext::default(), &format!("run: {{argv: [{program}]}}"));
+        let told = found.iter().any(|one| one.starts_with("needs-processes") && one.contains(key));
+        assert!(told, "{program}: {found:?}");
+    }
+}
+
+#[test]
+fn a_program_that_looks_at_all_processes_needs_them() {
+    for run in [
+        "run: {argv: [ps, aux]}",
+        "run: {argv: [timeout, \"5\", pgrep, -l, sh]}",
+        "run: {shell: sh, text: 'ps aux | wc -l'}",
+        "run: {shell: sh, text: 'uptime; ps aux'}",
+    ] {
+        let found = said(&LintContext::default(), run);
+        assert!(found.len() == 1 && found[0].starts_with("needs-processes"), "{run}: {found:?}");
+        let granted = format!("{run}\n    sandbox: {{read: [/proc]}}");
+        let is_ps = !run.contains("pgrep");
+        assert_eq!(said(&LintContext::default(), &granted).len(), usize::from(is_ps), "{run}");
+    }
+    let other = "run: {shell: sh, text: 'echo \"a; ps aux\"; free'}";
+    assert_eq!(said(&LintContext::default(), other), Vec::<String>::new());
+}
+
+#[test]
+fn a_line_for_a_shell_is_told_to_be_one() {
+    let wanted = "write `run: {shell: sh, text: 'du -sh | sort'}`";
+    for run in ["run: {argv: \"du -sh | sort\"}", "run: {argv: [\"du -sh | sort\"]}"] {
+        let found = said(&LintContext::default(), run);
+        assert!(found.len() == 1 && found[0].contains(wanted), "{found:?}");
+    }
+}

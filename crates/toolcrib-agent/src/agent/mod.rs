@@ -120,7 +120,7 @@ impl Agent {
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
         let driver = Driver::load(&self.0, run, control).await?;
-        driver.take_over_and_drive().await
+        Box::pin(driver.take_over_and_drive()).await
     }
 
     /// Says something to a run and continues it, even if it had ended. Its budget begins anew then. Fails while calls
@@ -132,7 +132,7 @@ impl Agent {
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
         let driver = Driver::load(&self.0, run, control).await?;
-        driver.input_and_drive(input.into().0).await
+        Box::pin(driver.input_and_drive(input.into().0)).await
     }
 
     /// Resolves a waiting call of a run, which runs it if it is approved, and records its answer. The run continues

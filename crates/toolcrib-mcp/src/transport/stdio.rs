@@ -86,8 +86,9 @@ impl McpServer {
         let reader = AbortOnDropHandle::new(tokio::spawn(reader.run(token.clone())));
         let writer = write_lines(waiting, write, token.clone());
         let writer = AbortOnDropHandle::new(tokio::spawn(writer));
+        let opening = serve_server_with_ct(handler, (from_client, to_client), library_ends);
         let opened = tokio::select! {
-            opened = serve_server_with_ct(handler, (from_client, to_client), library_ends) => opened,
+            opened = Box::pin(opening) => opened,
             () = &mut shutdown => return Ok(()),
         };
         let ended = match opened {

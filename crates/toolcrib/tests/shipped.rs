@@ -52,7 +52,9 @@ fn the_catalogue_is_checked_with_its_directory() {
             .expect("a check");
     let names: Vec<_> = checked.files.declarations().map(|tool| tool.definition.name()).collect();
     assert!(names.contains(&"service_state") && names.contains(&"disk_usage"), "{names:?}");
-    let problems: Vec<_> = checked.files.problems().map(|(_, problem)| problem).collect();
+    // Which of the granted paths exist differs between machines.
+    let problems = checked.files.problems().map(|(_, problem)| problem);
+    let problems: Vec<_> = problems.filter(|problem| problem.code != "missing-grant").collect();
     assert!(problems.is_empty(), "{problems:#?}");
 }
 

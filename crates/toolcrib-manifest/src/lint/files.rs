@@ -106,20 +106,25 @@ impl Places<'_> {
     /// Checks the folders of an MCP server's program, and the files that `command` runs.
     pub(super) fn check_upstream(&self, server: &Node, findings: &mut Findings<'_>) {
         let folder = self.start_folder(server);
-        if let Some(cwd) = server.entry("cwd") {
+        let granted = self.granted(server, findings);
+        let programs = server.entry("command").map(|command| started(&command.node, findings));
+        // A file beside the manifest needs another `cwd`, whether the folder that is named exists or not.
+        let is_beside = |file: &str| self.manifests.join(file).exists();
+        let files = || programs.iter().flatten().flat_map(|program| &program.files);
+        let has_wrong_cwd = files().any(|file| {
+            path_of(file, &folder).is_some_and(|path| !path.exists()) && is_beside(&file.written)
+        });
+        if let Some(cwd) = server.entry("cwd").filter(|_| !has_wrong_cwd) {
             check_cwd(&cwd.node, &folder, findings);
         }
-        let granted = self.granted(server, findings);
-        let Some(command) = server.entry("command") else { return };
-        let programs = started(&command.node, findings);
-        for file in programs.into_iter().flat_map(|program| program.files) {
-            let Some(path) = path_of(&file, &folder) else { continue };
+        for file in files() {
+            let Some(path) = path_of(file, &folder) else { continue };
             if path.exists() {
-                self.check_readable(&file, &path, &folder, granted.as_deref(), findings);
+                self.check_readable(file, &path, &folder, granted.as_deref(), findings);
                 continue;
             }
             let beside = self.manifests.join(&file.written);
-            let help = if beside.exists() {
+            let help = if is_beside(&file.written) {
                 let from = cwd_for(self.manifests, self.workspace);
                 format!("`{}` exists: write `cwd: {}`", beside.display(), from.display())
             } else {
@@ -157,7 +162,8 @@ impl Places<'_> {
                 let Some(written) = item.as_str().filter(|text| !text.is_empty()) else { continue };
                 let path = self.resolved(Path::new(written));
                 // Wrong paths have been reported.
-                if !path.exists() && !written.contains(['$', '*', '?', '\0']) {
+                let may_be_checked = !written.contains(['$', '*', '?', '\0']);
+                if may_be_checked && !path.exists() && !is_made_by_the_system(&path) {
                     findings.add(missing_grant(written, key, &path, item));
                 } else if key == "write" && self.is_unwritable(&path) {
                     findings.add(withheld_grant(written, item));
@@ -262,6 +268,11 @@ fn withheld_grant(written: &str, item: &Node) -> Diagnostic {
         .help("let the program write to another folder, and grant that")
 }
 
+/// Whether the system makes what is in this place while it runs, so that it may exist later.
+fn is_made_by_the_system(path: &Path) -> bool {
+    ["/run", "/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place))
+}
+
 fn missing_grant(written: &str, key: &str, path: &Path, item: &Node) -> Diagnostic {
     let message = format!("`{written}` does not exist on this machine, so `{key}` grants nothing");
     let above = path.ancestors().skip(1).find(|folder| folder.is_dir());
@@ -289,10 +300,7 @@ fn check_cwd(cwd: &Node, folder: &Path, findings: &mut Findings<'_>) {
 
 /// The folder as a `cwd`: relative to the workspace, if both can be found.
 fn cwd_for(folder: &Path, workspace: &Path) -> PathBuf {
-    let absolute = Path::new(".").join(folder).canonicalize();
-    let (Ok(folder), Ok(workspace)) = (absolute, workspace.canonicalize()) else {
-        return folder.to_owned();
-    };
+    let (folder, workspace) = (real(folder), real(workspace));
     let shared = folder.components().zip(workspace.components());
     let shared = shared.take_while(|(one, other)| one == other).count();
     let up = workspace.components().skip(shared).map(|_| Component::ParentDir);

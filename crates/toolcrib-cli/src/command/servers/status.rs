@@ -30,8 +30,9 @@ fn state_page(state: &Value) -> String {
         })
         .collect();
     let all = size(state["bytes"].as_u64().unwrap_or_default());
-    let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
-    let _ = writeln!(page, "  state: {all}: {kinds}");
+    if !kinds.is_empty() {
+        let _ = writeln!(page, "  state: {all}: {}", kinds.join(", "));
+    }
     if let Some(problem) = state["problem"].as_str() {
         let problem = fully_visible(problem);
         let _ = writeln!(page, "  {WARNING}state cannot be stored{WARNING:#}: {problem}");

@@ -43,6 +43,8 @@ fn operations() -> Crib {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
     fs::create_dir(crib.home().join(".kube")).expect("a folder");
+    // The workspace of these tests is the folder of the config.
+    edit(&crib, "tickets.yaml", &[("cwd: ../tools.d", "cwd: tools.d")]);
     for name in ["inventory.ini", "rolling-update.yml"] {
         fs::write(crib.path().join(name), "# ours\n").expect("a file");
     }
@@ -207,6 +209,15 @@ fn tools_of_the_ticket_server_have_our_names_and_only_some_are_there() {
         shown.contains("desk_list_open") && shown.contains("Show one ticket of the service desk")
     );
     assert!(!shown.contains("list_secrets") && !shown.contains("delete_ticket"), "{shown}");
+}
+
+#[test]
+fn the_ticket_server_starts_in_the_default_layout() {
+    let crib = operations();
+    edit(&crib, "tickets.yaml", &[("cwd: tools.d", "cwd: ../tools.d")]);
+    let arguments = ["call", "desk_ticket", "id=7"];
+    let called = run(crib.command(&arguments).env_remove("TOOLCRIB__WORKSPACE__ROOT"));
+    assert!(called.stdout.contains("get_ticket_by_id: ticket 7 is open"), "{called:?}");
 }
 
 /// A program that a test has started; it is ended with the test.

@@ -77,6 +77,7 @@ impl<'a> CallRecord<'a> {
             audit.record(Audited {
                 tool: self.slot.map(|slot| (&slot.entry, slot.fingerprint())),
                 values: &self.state.values,
+                client: self.state.client.as_deref(),
                 session: self.state.session.as_deref(),
                 arguments,
                 decision: std::mem::take(&mut self.decision),

@@ -189,6 +189,10 @@ pub struct AuditRecord {
     /// The context value `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Value>,
+    /// The client that called: its name in `tokens`, `operator`, `owner` (of the server's socket), or the
+    /// host's name for it ([`TurnOptions::client`](crate::TurnOptions::client)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -230,6 +234,7 @@ impl AuditRecord {
             tool: tool.into(),
             tenant: None,
             user: None,
+            client: None,
             session: None,
             source: None,
             version: None,

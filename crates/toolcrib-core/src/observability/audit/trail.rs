@@ -84,6 +84,7 @@ impl AuditTrail {
         let tool = call.tool.map_or(UNKNOWN_TOOLS, |(entry, _)| entry.name());
         let mut record =
             AuditRecord::new((self.clock)(), call.id, tool).with_caller(call.values, call.session);
+        record.client = call.client.map(str::to_owned);
         if let Some((entry, fingerprint)) = call.tool {
             record.source = Some(entry.source.to_string());
             record.version = entry.definition.version().map(str::to_owned);
@@ -109,6 +110,7 @@ pub(crate) struct Audited<'a> {
     /// The tool and its fingerprint; `None` for an unknown name.
     pub(crate) tool: Option<(&'a ToolEntry, Fingerprint)>,
     pub(crate) values: &'a ContextValues,
+    pub(crate) client: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
     pub(crate) arguments: AuditedArguments,
     pub(crate) decision: Decision,
@@ -201,6 +203,7 @@ mod tests {
         trail.record(Audited {
             tool: entry.map(|entry| (entry, Fingerprint::of_definition(entry))),
             values: &ContextValues::new().with("user", "ada hunter22").with("project_id", "p"),
+            client: Some("hunter22"),
             session: Some("s-hunter22"),
             arguments: trail.arguments(entry.map(|entry| &*entry.definition), text, &mask),
             decision: Decision::Denied { reason: "not hunter22".into(), by: None, shown: None },
@@ -221,7 +224,7 @@ mod tests {
             shown,
             json!({
                 "v": 1, "time": "1970-01-01T00:00:01.000Z", "call_id": "c-[masked]", "tool": "login",
-                "user": "ada [masked]", "session": "s-[masked]", "source": "native bank", "version": "1.2",
+                "user": "ada [masked]", "client": "[masked]", "session": "s-[masked]", "source": "native bank", "version": "1.2",
                 "definition": definition,
                 "arguments": {"user": "[masked]", "pin": "[redacted]"},
                 "decision": {"verdict": "denied", "reason": "not [masked]"}, "outcome": "denied",

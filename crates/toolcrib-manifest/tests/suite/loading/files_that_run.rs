@@ -109,3 +109,12 @@ fn a_grant_of_a_path_that_does_not_exist_is_a_hint() {
     assert!(found[0].message.contains("`/nosuch/folder` does not exist"), "{found:?}");
     assert!(found[1].help.as_deref().unwrap().contains("elsewhere`"), "{found:?}");
 }
+
+#[test]
+fn a_grant_of_what_the_system_makes_while_it_runs_need_not_exist() {
+    let folders = Folders::new();
+    let found = folders.found("sandbox: {read: [/run/nope, /sys/nope]}\n    run: {argv: [uptime]}");
+    assert!(found.is_empty(), "{found:?}");
+    let found = folders.found("sandbox: {read: [/opt/nope]}\n    run: {argv: [uptime]}");
+    assert_eq!(found.len(), 1, "{found:?}");
+}

@@ -62,6 +62,13 @@ fn a_missing_program_file_of_an_upstream_is_reported_with_the_place_where_it_is(
         help.contains("tools.d/tickets.py` exists") && help.contains("cwd: ../tools.d"),
         "{help}"
     );
+    // One finding with the right folder, also while the workspace does not exist yet.
+    std::fs::remove_dir(&workspace).unwrap();
+    let elsewhere = found("    command: [python3, tickets.py]\n    cwd: tools.d\n");
+    assert_eq!(elsewhere.len(), 1, "{elsewhere:?}");
+    let help = elsewhere[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("cwd: ../tools.d"), "{help}");
+    std::fs::create_dir(&workspace).unwrap();
     for fine in [
         "    command: [python3, tickets.py]\n    cwd: ../tools.d\n",
         "    command: [python3, tickets.py]\n    sandbox: {profile: trusted}\n",

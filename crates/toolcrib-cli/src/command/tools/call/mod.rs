@@ -116,7 +116,7 @@ async fn answered(
         ));
     }
     let operator = terminal_approver::operator(own.yes);
-    let options = own.toolset.turn_options(crib)?.approver(operator);
+    let options = own.toolset.turn_options(crib)?.approver(operator).client("command line");
     let (options, screen) = LiveScreen::watch(options, own.output.json);
     let turn = crib.executor().turn(options);
     let call = turn.call(the_call(&turn, own, given)?);

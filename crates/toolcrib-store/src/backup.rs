@@ -6,6 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::database::schema::version;
 use crate::database::servers::living;
@@ -56,7 +58,7 @@ fn copy(place: &DatabaseLocation, part: &Path) -> Result<u64, DatabaseError> {
         .to_str()
         .ok_or_else(|| failed(&part.display().to_string(), "its name is not UTF-8"))?;
     connection.execute("VACUUM INTO ?1", [name]).map_err(|error| place.failure(error))?;
-    check(part)?;
+    check(part, part)?;
     let copied =
         || File::open(part).and_then(|file| file.sync_all().and_then(|()| file.metadata()));
     copied().map(|found| found.len()).map_err(|error| file_failure(part, &error))
@@ -65,10 +67,11 @@ fn copy(place: &DatabaseLocation, part: &Path) -> Result<u64, DatabaseError> {
 /// Puts a copy that [`back_up`] has made in the place of a folder's database, which may not exist. The database that
 /// was there before is kept as `toolcrib.db-before-restore`. Blocks the calling thread.
 ///
-/// Fails, changing nothing, if a server uses the folder, or if the file is damaged, another program's, or of a newer
-/// toolcrib. Calls that ran when the copy was made get the outcome "unknown whether it ran"; waiting calls wait again.
+/// Fails, changing nothing, if a server uses the folder, if the file is a link or other users may change it, or if it is
+/// damaged, another program's, or of a newer toolcrib: the database decides what is trusted. Calls that ran when the copy was made get the outcome "unknown whether it ran"; waiting calls wait again.
 pub fn restore(dir: &Path, file: &Path) -> Result<(), DatabaseError> {
-    check(file)?;
+    let owner = fs::metadata(dir).map_or(0, |found| found.uid());
+    let mut given = private_file(file, owner)?;
     // Held until the end, so that no server starts meanwhile.
     let _opening = prepare(dir)?;
     let place = DatabaseLocation::Folder(dir.to_owned());
@@ -76,16 +79,49 @@ pub fn restore(dir: &Path, file: &Path) -> Result<(), DatabaseError> {
         return Err(DatabaseError::InUse { place: place.to_string(), process });
     }
     let folder = StateFolder::open(dir).map_err(|error| file_failure(dir, &error))?;
-    put_in_place(&folder, dir, file).map_err(|error| file_failure(dir, &error))
+    let unusable = |error: io::Error| file_failure(dir, &error);
+    copied(&folder, &mut given, RESTORED).map_err(unusable)?;
+    // The copy is checked, which nobody else can change any more.
+    if let Err(error) = check(&dir.join(RESTORED), file) {
+        folder.remove(RESTORED).map_err(unusable)?;
+        return Err(error);
+    }
+    put_in_place(&folder, dir).map_err(unusable)
 }
 
-fn put_in_place(folder: &StateFolder, dir: &Path, file: &Path) -> io::Result<()> {
-    let copied = |from: &mut File, to: &str| -> io::Result<()> {
-        let mut to = folder.new_file(to)?;
-        io::copy(from, &mut to)?;
-        to.sync_all()
-    };
-    copied(&mut File::open(file)?, RESTORED)?;
+/// Opens a file that only its owner may change: root, this user, or the owner of the state.
+fn private_file(file: &Path, owner: u32) -> Result<File, DatabaseError> {
+    let shown = file.display().to_string();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
+    let opened = opened.map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => {
+            failed(&shown, "it is a symbolic link: name the file itself")
+        }
+        _ => file_failure(file, &error),
+    })?;
+    let found = opened.metadata().map_err(|error| file_failure(file, &error))?;
+    let own = [0, rustix::process::geteuid().as_raw(), owner];
+    if !found.is_file() {
+        return Err(failed(&shown, "it is not a regular file"));
+    }
+    if !own.contains(&found.uid()) || found.mode() & 0o022 != 0 {
+        let problem = "other users may change this file, and what is restored decides what is trusted: if you know \
+                       where it comes from, run `chown` and `chmod go-w` on it";
+        return Err(failed(&shown, problem));
+    }
+    Ok(opened)
+}
+
+fn copied(folder: &StateFolder, from: &mut File, to: &str) -> io::Result<()> {
+    let mut to = folder.new_file(to)?;
+    io::copy(from, &mut to)?;
+    to.sync_all()
+}
+
+/// Replaces the database of a folder by the copy in it.
+fn put_in_place(folder: &StateFolder, dir: &Path) -> io::Result<()> {
     // What is in the log belongs to the old database. A damaged one keeps it beside its copy.
     let name = "toolcrib.db";
     let log = format!("{name}-wal");
@@ -97,7 +133,7 @@ fn put_in_place(folder: &StateFolder, dir: &Path, file: &Path) -> io::Result<()>
         old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
     });
     if let Some(mut old) = folder.existing(name)? {
-        copied(&mut old, REPLACED)?;
+        copied(folder, &mut old, REPLACED)?;
     }
     if folder.is_there(&log)? {
         if matches!(log_copied, Ok(0)) {
@@ -115,9 +151,9 @@ fn put_in_place(folder: &StateFolder, dir: &Path, file: &Path) -> io::Result<()>
     File::open(dir)?.sync_all()
 }
 
-/// Fails unless a file is a sound database of this or an earlier toolcrib.
-fn check(file: &Path) -> Result<(), DatabaseError> {
-    let shown = file.display().to_string();
+/// Fails unless a file is a sound database of this or an earlier toolcrib. Errors show it as `named`.
+fn check(file: &Path, named: &Path) -> Result<(), DatabaseError> {
+    let shown = named.display().to_string();
     let named = |error: DatabaseError| failed(&shown, &error.to_string());
     let place = DatabaseLocation::Memory;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -141,9 +177,10 @@ fn check(file: &Path) -> Result<(), DatabaseError> {
 fn closed(file: &Path) -> Result<(), DatabaseError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let mode = folder.metadata().map_err(|error| file_failure(folder, &error))?.mode();
-    let (others_write, is_sticky) = (mode & 0o022 != 0, mode & 0o1000 != 0);
-    if others_write && !is_sticky {
+    let found = folder.metadata().map_err(|error| file_failure(folder, &error))?;
+    let (others_write, is_sticky) = (found.mode() & 0o022 != 0, found.mode() & 0o1000 != 0);
+    let is_of_another = ![0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if others_write && !is_sticky || is_of_another {
         let problem = "others may write to this folder: choose a folder that only you can write to";
         return Err(failed(&folder.display().to_string(), problem));
     }

@@ -123,3 +123,37 @@ async fn a_restore_keeps_what_was_there_and_takes_nothing_that_is_damaged_or_for
     let all = Suspensions::new(&database).all().await.expect("it works");
     assert_eq!(all, std::slice::from_ref(&call));
 }
+
+#[tokio::test]
+async fn a_restore_takes_no_file_that_others_may_change_and_follows_no_link() {
+    let (home, database) = on_disk();
+    let call = suspended("ada", 1, u64::MAX);
+    Suspensions::new(&database).put(&call).await.expect("there is room");
+    let file = home.path().join("backup.db");
+    back_up(home.path(), &file).expect("it works");
+    let other = tempfile::tempdir().expect("there is room");
+    let refused = |file: &std::path::Path, why: &str| {
+        let error = restore(other.path(), file).expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+        assert!(!other.path().join("toolcrib.db").exists());
+    };
+    let link = home.path().join("link.db");
+    std::os::unix::fs::symlink(&file, &link).expect("it is ours");
+    refused(&link, "symbolic link");
+    let fifo = home.path().join("fifo");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).expect("it is ours");
+    refused(&fifo, "not a regular file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).expect("it is ours");
+    refused(&file, "other users may change this file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
+        refused(&file, "other users may change this file");
+        std::os::unix::fs::chown(&file, Some(0), None).expect("this is root");
+        std::os::unix::fs::chown(other.path(), Some(65_534), None).expect("this is root");
+        back_up(home.path(), &other.path().join("b.db")).expect_err("the folder is another's");
+        std::os::unix::fs::chown(other.path(), Some(0), None).expect("this is root");
+    }
+    restore(other.path(), &file).expect("nobody else may change it");
+}

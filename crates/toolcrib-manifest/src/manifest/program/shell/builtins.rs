@@ -66,8 +66,12 @@ impl Flow<'_> {
             }
         }
         match name {
-            "." | "source" => self.sourced(words, function),
+            "." | "source" => self.sourced(words, read, function),
             "trap" => {
+                let words = match words.first().and_then(Word::literal).as_deref() {
+                    Some("--") => &words[1..],
+                    _ => words,
+                };
                 let help = "write it between single quotes: a trap reads the variable later";
                 if let Some(word) = words.first().filter(|word| !self.code(word, help, function))
                     && let Some(text) = word.literal()
@@ -126,8 +130,13 @@ impl Flow<'_> {
         }
     }
 
-    fn sourced(&mut self, words: &[Word], function: Option<&str>) {
+    fn sourced(&mut self, words: &[Word], read: Option<Taint>, function: Option<&str>) {
         let Some(word) = words.first() else { return };
+        if let Some(taint) = read.filter(|taint| !taint.is_fixed() && is_descriptor(word)) {
+            let message = format!("what `{}` leads to is run as code here", shown(word));
+            let help = "write what is run as a literal, with the value in a variable";
+            self.report(&word.range, "evaluated-variable", message, help, taint);
+        }
         if let Some(taint) = self.taint(word, function).filter(|taint| !taint.is_fixed()) {
             let message = format!("`{}` would choose the file that is run here", shown(word));
             let help = "write the name of the file; for a choice among several, use `case`";
@@ -218,6 +227,7 @@ impl Flow<'_> {
         if let Some(taint) = value.filter(|_| self.integers.contains(name)) {
             self.expression(&word.range, name, taint);
         }
+        self.steers(&word.range, name, value);
         self.set(name, value, None);
     }
 
@@ -250,4 +260,10 @@ impl Flow<'_> {
             }
         }
     }
+}
+
+/// Whether a word is the path of something that the shell has opened.
+pub(super) fn is_descriptor(word: &Word) -> bool {
+    let begins = word.begins();
+    ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"].iter().any(|place| begins.starts_with(place))
 }

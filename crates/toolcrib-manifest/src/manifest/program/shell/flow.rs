@@ -78,6 +78,8 @@ impl<'v> Flow<'v> {
     pub(super) fn run(&mut self, commands: &[Command]) {
         let mut piped = None;
         let mut mentioned = None;
+        // What the commands before write and use, of which a compound command may be made.
+        let (mut all_written, mut all_mentioned) = (None, None);
         for name in commands.iter().filter_map(|command| command.function.as_ref()) {
             self.functions.entry(name.clone()).or_default();
         }
@@ -90,6 +92,11 @@ impl<'v> Flow<'v> {
             self.command(command, piped, mentioned);
             piped = self.output(command, piped);
             mentioned = join(mentioned, join(self.mentioned(command), piped));
+            all_written = join(all_written, piped);
+            all_mentioned = join(all_mentioned, mentioned);
+            if command.kind == Kind::End {
+                (piped, mentioned) = (all_written, all_mentioned);
+            }
             // `$_` is the last argument of the command before.
             let last = command.words.last();
             let last = last.and_then(|word| self.taint(word, command.function.as_deref()));

@@ -33,7 +33,10 @@ impl Flow<'_> {
                 let values = command.words.iter().skip(1);
                 let taint = values.filter_map(|word| self.taint(word, function));
                 let taint = taint.reduce(Taint::joined);
-                if let Some(name) = command.words.first().and_then(Word::literal) {
+                if let Some(word) = command.words.first()
+                    && let Some(name) = word.literal()
+                {
+                    self.steers(&word.range, &name, taint);
                     self.set(&name, taint, None);
                 }
             }
@@ -73,10 +76,7 @@ impl Flow<'_> {
         let range = values.first().map(|value| value.range.clone()).unwrap_or_default();
         if let Some(taint) = taint.filter(|taint| !taint.is_fixed()) {
             if is_dangerous_env(name) {
-                let message =
-                    format!("`{name}` decides what programs load or run; a model must not set it");
-                let help = "pass the value as an argument, or in a variable of your own";
-                self.report(&range, "dangerous-env", message, help, taint);
+                self.steers(&range, name, Some(taint));
             } else if declares('n') {
                 self.named(&range, taint);
             } else if self.integers.contains(name) {
@@ -84,6 +84,16 @@ impl Flow<'_> {
             }
         }
         self.set(name, taint, literal);
+    }
+
+    /// Reports a value in a variable that decides what programs load or run.
+    pub(super) fn steers(&mut self, range: &Range<usize>, name: &str, taint: Option<Taint>) {
+        if let Some(taint) = taint.filter(|taint| !taint.is_fixed() && is_dangerous_env(name)) {
+            let message =
+                format!("`{name}` decides what programs load or run; a model must not set it");
+            let help = "pass the value as an argument, or in a variable of your own";
+            self.report(range, "dangerous-env", message, help, taint);
+        }
     }
 
     /// Reports a value that names a variable.
@@ -126,7 +136,7 @@ impl Flow<'_> {
 
     fn simple(&mut self, command: &Command, piped: Option<Taint>, mentioned: Option<Taint>) {
         let function = command.function.as_deref();
-        let Some((first, rest)) = command.words.split_first() else {
+        let Some((first, rest)) = started(&command.words).split_first() else {
             return;
         };
         let own = self.source(&command.redirections, function);
@@ -185,6 +195,26 @@ impl Flow<'_> {
             numbered(&std::iter::once(None).chain(values).collect::<Vec<_>>())
         })
     }
+}
+
+/// The words from the one on that names what is run: `command`, `builtin` and `time -p` stand before it.
+fn started(words: &[Word]) -> &[Word] {
+    let mut words = words;
+    while let Some((first, rest)) = words.split_first() {
+        let name = first.literal().unwrap_or_default();
+        if !matches!(name.as_str(), "command" | "builtin" | "-p" | "--") {
+            break;
+        }
+        // `command -v` tells where a program is.
+        let next = rest.first().and_then(Word::literal).unwrap_or_default();
+        if rest.is_empty()
+            || name == "command" && next.starts_with('-') && next.contains(['v', 'V'])
+        {
+            break;
+        }
+        words = rest;
+    }
+    words
 }
 
 /// A word as messages show it.

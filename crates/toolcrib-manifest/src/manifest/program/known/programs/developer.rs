@@ -74,7 +74,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     each(&["bwrap", "hyperfine", "guix"], &[]),
     each(&["socat"], &["-,"]),
     wrapper(&["proot", "fakeroot"], 0, &["-r", "-b", "-w", "-l", "-s", "-i", "-R", "-S", "-q"]),
-    wrapper(&["valgrind"], 0, &[]),
+    Program { code: &["--tool"], ..wrapper(&["valgrind"], 0, &[]) },
     wrapper(
         &["numactl"],
         0,

@@ -7,13 +7,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["ssh", "autossh"],
         valued: &[
             "-b", "-B", "-c", "-D", "-E", "-e", "-M", "-i", "-l", "-L", "-m", "-O", "-p", "-Q",
-            "-R", "-W", "-w", "-J",
+            "-R", "-W", "-w",
         ],
         flags: Some(&[
             "-1", "-2", "-4", "-6", "-A", "-a", "-C", "-f", "-G", "-g", "-K", "-k", "-N", "-n",
             "-q", "-s", "-T", "-t", "-V", "-v", "-X", "-x", "-Y", "-y",
         ]),
-        code: &["-o", "-F", "-S", "-I", "-P"],
+        // The user of `-J` reaches a line of a shell.
+        code: &["-o", "-F", "-S", "-I", "-P", "-J"],
         rest: Rest::Shell(1),
         instead: "name a program there that reads the value on its standard input: `argv: [ssh, \
                   host, show-log]` with `stdin: \"${args.x}\"`",

@@ -60,6 +60,21 @@ fn split<'p>(pair: &'p str, what: &str) -> anyhow::Result<(&'p str, &'p str)> {
     Ok((key, value))
 }
 
+/// The value that a person means who types this text for a property. The items of a list are
+/// separated by commas, unless it is JSON.
+pub(crate) fn typed(text: &str, property: Option<&Value>) -> Value {
+    let is = |kind| property.is_some_and(|property| accepts(property, kind));
+    if is("array") && !text.trim_start().starts_with('[') {
+        let items = property.and_then(|property| property.get("items"));
+        return text.split(',').map(|item| scalar(item.trim(), items)).collect();
+    }
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" if is("boolean") => Value::Bool(true),
+        "n" | "no" if is("boolean") => Value::Bool(false),
+        _ => scalar(text, property),
+    }
+}
+
 fn scalar(text: &str, schema: Option<&Value>) -> Value {
     if schema.is_some_and(|schema| accepts(schema, "string")) {
         return Value::from(text);

@@ -25,6 +25,7 @@ mod screen;
 mod serving;
 mod startup;
 mod terminal_approver;
+mod terminal_line;
 mod upstream_wait;
 
 use std::ffi::OsString;

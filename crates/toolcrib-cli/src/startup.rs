@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use toolcrib::core::audit::AuditSink;
+use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
 use toolcrib::manifest::lock::{Lock, LockMode};
@@ -220,9 +221,9 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
         screen::note(warning);
     }
     prepare(&loaded)?;
-    // This process ends before anybody could answer.
+    // Questions are answered here, or never: this process ends with its call.
     let started = build_of(&loaded, Secrets::read, |builder, config| {
-        Ok(resources(builder, config)?.without_suspensions())
+        Ok(resources(builder, config)?.suspensions(Arc::new(MemorySuspensions::new())))
     })?;
     screen::broken_files(started.manifests.files());
     Ok(started)

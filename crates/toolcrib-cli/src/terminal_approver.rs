@@ -1,12 +1,13 @@
 //! Approvers for `toolcrib call`: the operator at the terminal, or an explicit flag.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use toolcrib::core::approval::{ApprovalRequest, Approver, Decision};
 use toolcrib::tool::{BoxFuture, fully_visible_text};
 
 use crate::screen::{self, STRONG, WARNING};
+use crate::terminal_line;
 
 /// The end of the reason for a call that was denied because nobody could be asked.
 pub(crate) const NO_TERMINAL: &str = ", and there is no terminal to ask on";
@@ -16,8 +17,7 @@ pub(crate) fn operator(approved: bool) -> Arc<dyn Approver> {
     if approved {
         return Arc::new(YesFlag);
     }
-    // A person who sees the question must also be able to answer it.
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+    if terminal_line::is_there() {
         Arc::new(Terminal)
     } else {
         Arc::new(|request: &ApprovalRequest| {
@@ -48,13 +48,9 @@ impl Approver for Terminal {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             screen::ask(question(request));
-            // Reading a terminal blocks a thread. If the question expires, the thread stays until
-            // the process ends, soon after.
-            let answer = tokio::task::spawn_blocking(|| is_yes(&mut io::stdin().lock())).await;
-            match answer {
-                Ok(Ok(true)) => Decision::approve(),
-                Ok(Ok(false)) => Decision::deny("the operator did not approve the call"),
-                Ok(Err(error)) => Decision::deny(format!("the terminal cannot be read: {error}")),
+            match terminal_line::read().await {
+                Ok(Some(line)) if means_yes(&line) => Decision::approve(),
+                Ok(_) => Decision::deny("the operator did not approve the call"),
                 Err(error) => Decision::deny(format!("the terminal cannot be read: {error}")),
             }
         })
@@ -79,7 +75,11 @@ fn question(request: &ApprovalRequest) -> String {
 pub(crate) fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
     let mut line = String::new();
     input.read_line(&mut line)?;
-    Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+    Ok(means_yes(&line))
+}
+
+pub(crate) fn means_yes(line: &str) -> bool {
+    ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub use declaration::Declaration;
 pub use export::{Export, export};
 pub use mcp::{McpData, mcp_output_schema};
 pub use names::NameMap;
-pub use parameters::{Parameter, parameters};
+pub use parameters::{Parameter, fields, parameters};
 pub use prompt::{prompt_text, prompt_text_with_notes};
 pub use report::{Note, Reason, Refusal};
 pub use results::anthropic::anthropic_tool_result;

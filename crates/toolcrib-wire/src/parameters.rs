@@ -54,8 +54,13 @@ pub struct Parameter {
 /// # Ok::<(), toolcrib_tool::DefinitionError>(())
 /// ```
 pub fn parameters(definition: &ToolDefinition) -> Vec<Parameter> {
-    let root = input_schema(definition.input_schema(), &mut Walk::default());
-    let root = root.as_ref().unwrap_or(definition.input_schema());
+    fields(definition.input_schema())
+}
+
+/// The same for the members of any object, for example of the answer to a tool's question.
+pub fn fields(schema: &Value) -> Vec<Parameter> {
+    let root = input_schema(schema, &mut Walk::default());
+    let root = root.as_ref().unwrap_or(schema);
     let shape = object_shape(root).unwrap_or_default();
     let required = required(&shape);
     let mut walk = Walk::default();

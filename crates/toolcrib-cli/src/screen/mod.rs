@@ -1,6 +1,7 @@
 //! Output: data on standard output, everything else on standard error, colours only on a terminal.
 
 pub(crate) mod columns;
+pub(crate) mod parameter;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -10,19 +10,40 @@ use crate::screen::{self, count};
 /// How long running calls may take after a stop request.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
+/// How the process was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
 /// Completes when the process is asked to stop by Ctrl-C or SIGTERM.
 pub(crate) async fn requested() {
+    signalled().await;
+}
+
+/// The output of the work; `None` if the process is asked to stop first, which drops the work.
+pub(crate) async fn unless_requested<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        () = requested() => None,
+        output = work => Some(output),
+    }
+}
+
+/// The same as [`requested`], and which of the two it was.
+pub(crate) async fn signalled() -> StopSignal {
     use tokio::signal::unix::{SignalKind, signal};
 
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        // Without a handler, SIGTERM ends the process directly.
-        Err(_) => drop(tokio::signal::ctrl_c().await),
+    // Without a handler, SIGTERM ends the process directly.
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        drop(tokio::signal::ctrl_c().await);
+        return StopSignal::Interrupt;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => StopSignal::Interrupt,
+        _ = terminate.recv() => StopSignal::Terminate,
     }
 }
 

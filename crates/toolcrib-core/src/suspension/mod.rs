@@ -32,7 +32,7 @@ pub(crate) use grant::readable;
 pub use grant::{Grant, Granted};
 pub use id::SuspensionId;
 pub use memory::MemorySuspensions;
-pub use redeem::{RedeemError, Resolution, redeem};
+pub use redeem::{RedeemError, Resolution, check_answer, redeem};
 pub(crate) use redeem::{redeem_for_caller, too_late};
 pub use resolved::{ResolutionKind, Resolved};
 pub use settled::{Outcome, Settled};

@@ -261,8 +261,8 @@ fn granted(
     Ok((granted, None))
 }
 
-/// The schema is compiled for this one answer.
-fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
+/// Checks the answer to a tool's question against the question's schema, as redeeming does.
+pub fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
     // Tools read the answer as a `Value`, which must not change a number.
     let exact = Data::from_protected(answer.clone());
     if exact.is_rounded() {
@@ -272,6 +272,7 @@ fn check_answer(schema: &Value, answer: &Value) -> Result<(), ToolError> {
         let error = ToolError::invalid_args(message);
         return Err(error.with_hint(format!("Send the number as a string instead: {shown}")));
     }
+    // Compiled for this one answer.
     let violations = SchemaValidator::compile(&Arc::new(schema.clone()), false)?.violations(answer);
     if violations.is_empty() {
         return Ok(());

@@ -61,20 +61,7 @@ fn allowed_calls_need_no_flag() {
 /// Runs the binary on a terminal of its own, with typed input.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
-    let binary = env!("CARGO_BIN_EXE_toolcrib");
-    let line = format!("{binary} call touch_file path=made token=hunter2");
-    let mut command = assert_cmd::Command::new("script");
-    command
-        .current_dir(crib.path())
-        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
-        // If `CI` is set, `TERM=dumb` alone does not disable colors.
-        .env("TERM", "dumb")
-        .env("XDG_STATE_HOME", crib.state_home())
-        .env("TOOLCRIB__WORKSPACE__ROOT", ".")
-        .env("NO_COLOR", "1")
-        .write_stdin(types)
-        .timeout(std::time::Duration::from_secs(60));
-    crate::harness::crib::run(&mut command)
+    crib.on_a_terminal("call touch_file path=made token=hunter2", types)
 }
 
 #[cfg(target_os = "linux")]

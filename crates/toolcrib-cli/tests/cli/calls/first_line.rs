@@ -87,7 +87,7 @@ fn http(crib: &Crib, request: &str, body: &serde_json::Value) -> Vec<Duration> {
 
 fn terminal(crib: &Crib, tool: &str) -> Vec<Duration> {
     let measured = (0..LINES).map(|_| {
-        let mut child = at_a_terminal(crib, tool);
+        let mut child = at_a_terminal(crib, tool, std::process::Stdio::null());
         let mut output = child.stdout.take().expect("it is piped");
         let found = age(&mut output);
         output.read_to_end(&mut Vec::new()).expect("it ends");

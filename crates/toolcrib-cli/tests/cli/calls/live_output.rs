@@ -130,7 +130,7 @@ fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
             (lines.join("\n"), peak(server.id()))
         }
         "terminal" => {
-            let child = at_a_terminal(crib, tool);
+            let child = at_a_terminal(crib, tool, Stdio::null());
             let ended = child.wait_with_output().expect("it ends");
             assert!(ended.status.success(), "{ended:?}");
             let kib = std::fs::read_to_string(crib.data().join("peak")).expect("python wrote it");
@@ -236,8 +236,9 @@ with open(os.environ['PEAK'], 'w') as file:
 sys.exit(ended >> 8)
 ";
 
-/// Starts `toolcrib call` with a terminal as its standard streams; what the terminal shows is piped.
-pub(super) fn at_a_terminal(crib: &Crib, tool: &str) -> Child {
+/// Starts `toolcrib call` with a terminal as its standard streams, on which this is typed; what the
+/// terminal shows is piped.
+pub(super) fn at_a_terminal(crib: &Crib, tool: &str, typed: Stdio) -> Child {
     let mut python = command("python3");
     python.args(["-c", AT_A_TERMINAL]).env("PEAK", crib.data().join("peak"));
     python.arg(env!("CARGO_BIN_EXE_toolcrib")).args(["call", tool]);
@@ -247,14 +248,14 @@ pub(super) fn at_a_terminal(crib: &Crib, tool: &str) -> Child {
         .env("KEY", "hunter2-secret");
     python.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
     python.env("XDG_RUNTIME_DIR", crib.runtime_dir());
-    python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    python.stdin(typed).stdout(Stdio::piped()).stderr(Stdio::inherit());
     python.spawn().expect("python3 is needed by these tests")
 }
 
 #[test]
 fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() {
     let crib = crib();
-    let mut child = at_a_terminal(&crib, "build");
+    let mut child = at_a_terminal(&crib, "build", Stdio::null());
     let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut seen = String::new();
     while !seen.contains("first") {

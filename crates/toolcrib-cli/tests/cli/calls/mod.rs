@@ -11,6 +11,7 @@ mod meta_tools;
 mod numbers;
 mod processes;
 mod programs;
+mod questions;
 pub(crate) mod requests;
 mod toolsets;
 mod worker_lines;

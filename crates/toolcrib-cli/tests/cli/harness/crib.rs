@@ -93,6 +93,25 @@ impl Crib {
         run(&mut self.command(arguments))
     }
 
+    /// Runs the binary on a terminal of its own, with typed input.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn on_a_terminal(&self, arguments: &str, types: &'static str) -> Run {
+        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_toolcrib"));
+        let mut command = Command::new("script");
+        command
+            .current_dir(self.path())
+            .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+            // If `CI` is set, `TERM=dumb` alone does not disable colors.
+            .env("TERM", "dumb")
+            .env("HOME", self.home())
+            .env("XDG_STATE_HOME", self.state_home())
+            .env("TOOLCRIB__WORKSPACE__ROOT", ".")
+            .env("NO_COLOR", "1")
+            .write_stdin(types)
+            .timeout(Duration::from_secs(60));
+        run(&mut command)
+    }
+
     /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as
     /// JSON.
     pub(crate) fn call(&self, tool: &str, arguments: impl Into<Vec<u8>>, options: &[&str]) -> Run {

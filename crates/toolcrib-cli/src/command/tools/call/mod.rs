@@ -2,7 +2,9 @@
 
 mod dry_run;
 mod failure_report;
+mod form;
 mod live;
+mod questions;
 
 use std::fs;
 use std::io;
@@ -12,10 +14,11 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
-use toolcrib::tool::{CallId, ToolError};
+use toolcrib::tool::{CallId, ToolError, exact};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
 use self::live::{LiveScreen, ScreenContent};
+use self::questions::Answers;
 use crate::could_not_run::ARGUMENTS_ARE_INPUT;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen;
@@ -36,6 +39,9 @@ use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
 If a call needs approval, you are asked on the terminal. Without a terminal the call is denied, unless
 you gave --yes. A call that a rule denies stays denied.
 
+If a tool asks a question, you are asked on the terminal, too. Ctrl-C or the end of input (Ctrl-D)
+declines. Without a terminal, give the answer with --answer: call greet --answer '{\"name\": \"Ada\"}'
+
 A value is taken as text if the tool's schema says string, and as JSON otherwise. To pass a list,
 repeat the argument (names=a names=b) or write JSON (names='[\"a\",\"b\"]').")]
 pub(crate) struct CallOptions {
@@ -50,6 +56,9 @@ pub(crate) struct CallOptions {
     /// Approve this one call, if it needs approval
     #[arg(long)]
     yes: bool,
+    /// Answer a question of the tool with this JSON; several are used in their order
+    #[arg(long, value_name = "JSON", value_parser = answer, conflicts_with = "dry_run")]
+    answer: Vec<Value>,
     /// Check the call and show what it would do: nothing runs, and nobody is asked for approval. If the tool belongs to
     /// another MCP server, that server is asked for its list of tools
     #[arg(long, conflicts_with = "yes")]
@@ -77,11 +86,7 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
     // interrupted.
     let given = given(own)?;
     let answer = runtime::block_on(async {
-        let outcome = tokio::select! {
-            // Dropping the call ends what it has started.
-            () = stop::requested() => Ok(None),
-            outcome = answered(&started, own, given) => outcome.map(Some),
-        };
+        let outcome = answered(&started, own, given).await;
         crib.shutdown(stop::GRACE).await;
         outcome
     })??;
@@ -93,13 +98,16 @@ pub(in crate::command) fn run(options: &Options, own: &CallOptions) -> anyhow::R
     Ok(if answer.is_success() { Exit::Success } else { Exit::Failure })
 }
 
-/// The result of the call, and what the terminal has shown of it.
+/// The result of the call, and what the terminal has shown of it; `None` if it was interrupted.
 async fn answered(
     started: &Started,
     own: &CallOptions,
     given: Option<String>,
-) -> anyhow::Result<(ToolResult, ScreenContent)> {
-    upstream_wait::connect_for(started, &own.name).await?;
+) -> anyhow::Result<Option<(ToolResult, ScreenContent)>> {
+    match stop::unless_requested(upstream_wait::connect_for(started, &own.name)).await {
+        None => return Ok(None),
+        Some(connected) => connected?,
+    }
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     if let Some(tool) = snapshot.get(&own.name).filter(|tool| tool.definition.client()) {
@@ -110,20 +118,28 @@ async fn answered(
             tool.name()
         ));
         let id = CallId::new(CALL_ID);
-        return Ok((
+        return Ok(Some((
             ToolResult::failure(id, tool.name(), error, Duration::ZERO),
             ScreenContent::default(),
-        ));
+        )));
     }
     let operator = terminal_approver::operator(own.yes);
     let options = own.toolset.turn_options(crib)?.approver(operator).client("command line");
     let (options, screen) = LiveScreen::watch(options, own.output.json);
     let turn = crib.executor().turn(options);
-    let call = turn.call(the_call(&turn, own, given)?);
-    Ok(match screen {
+    let answers = Answers::new(own.answer.clone());
+    let call = questions::answered(&turn, the_call(&turn, own, given)?, answers);
+    let (result, shown) = match screen {
         Some(screen) => screen.show_during(call).await,
         None => (call.await, ScreenContent::default()),
-    })
+    };
+    Ok(result.map(|result| (result, shown)))
+}
+
+/// An answer with stand-ins for the numbers that a [`Value`] cannot hold.
+fn answer(text: &str) -> Result<Value, String> {
+    serde_json::from_str(&exact::protect(text))
+        .map_err(|error| format!("this is not JSON: {error}"))
 }
 
 /// Shows what the call would do, without opening anything. Only the server that may have the tool

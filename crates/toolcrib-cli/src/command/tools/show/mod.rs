@@ -8,10 +8,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, fully_visible_text};
-use toolcrib::wire::{Parameter, parameters};
+use toolcrib::wire::parameters;
 use toolcrib::{Annotations, ErrorKind};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
+use crate::screen::parameter::parameter_text;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstream_wait};
@@ -125,7 +126,7 @@ fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {
     } else {
         let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
         for parameter in &parameters {
-            argument(parameter, &mut page);
+            page.push_str(&parameter_text(parameter));
         }
     }
     if !definition.input_examples().is_empty() {
@@ -173,43 +174,8 @@ fn printed(text: &str) -> String {
     format!("{program} '{}'", text.replace('\'', "'\\''"))
 }
 
-/// The indentation of further lines of a parameter.
-const INDENT: usize = 6;
-
 /// Each line of a text, folded to the width of the terminal.
 fn lines(text: &str, indent: usize) -> String {
     let folded = text.lines().map(|line| screen::folded(line, indent, indent));
     folded.collect::<Vec<_>>().join("\n")
-}
-
-/// A parameter, with further lines of its description and its allowed values below it.
-fn argument(parameter: &Parameter, page: &mut String) {
-    let (name, types) = (fully_visible(&parameter.name), fully_visible(&parameter.types));
-    let need = if parameter.required { "required" } else { "optional" };
-    let mut rest = format!(" ({types}, {need}");
-    if let Some(default) = &parameter.default {
-        let _ = write!(rest, ", default {}", fully_visible(&canonical_json(default)));
-    }
-    rest.push(')');
-    let _ = write!(page, "  {STRONG}{name}{STRONG:#}{rest}");
-    if let Some(description) = &parameter.description {
-        let description = fully_visible_text(description.trim());
-        let mut each = description.lines().map(str::trim);
-        let before = name.chars().count() + rest.chars().count() + 4;
-        let first = each.next().unwrap_or_default();
-        let _ = write!(page, "  {}", screen::folded(first, before, INDENT));
-        for line in each {
-            let _ = write!(page, "\n{:INDENT$}{}", "", screen::folded(line, INDENT, INDENT));
-        }
-    }
-    page.push('\n');
-    if !parameter.bounds.is_empty() {
-        let bounds = parameter.bounds.join(", ");
-        let bounds = screen::folded(&fully_visible(&bounds), INDENT, INDENT);
-        let _ = writeln!(page, "{:INDENT$}{bounds}", "");
-    }
-    if !parameter.allowed.is_empty() {
-        let allowed: Vec<String> = parameter.allowed.iter().map(canonical_json).collect();
-        let _ = writeln!(page, "      one of {}", fully_visible(&allowed.join(", ")));
-    }
 }

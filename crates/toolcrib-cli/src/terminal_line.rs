@@ -1,0 +1,42 @@
+//! Lines that a person types at the terminal, for questions that may be given up.
+
+use std::io::{self, IsTerminal as _};
+
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{Mutex, oneshot};
+
+type Line = io::Result<Option<String>>;
+
+/// A read that has begun. It cannot be stopped when its question is given up.
+static BEGUN: Mutex<Option<oneshot::Receiver<Line>>> = Mutex::const_new(None);
+
+/// Whether there is a person who sees a question and can answer it.
+pub(crate) fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The next line, without its end; `None` at the end of input. The future may be dropped.
+pub(crate) async fn read() -> Line {
+    let mut begun = BEGUN.lock().await;
+    // A line that was typed after its question had been given up answers no later question.
+    if begun.as_mut().is_some_and(|line| !matches!(line.try_recv(), Err(TryRecvError::Empty))) {
+        *begun = None;
+    }
+    let line = begun.get_or_insert_with(begin).await;
+    *begun = None;
+    line.unwrap_or_else(|_| Err(io::Error::other("the thread that reads it has ended")))
+}
+
+fn begin() -> oneshot::Receiver<Line> {
+    let (sender, receiver) = oneshot::channel();
+    // Reading a terminal blocks a thread until the process ends.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        let read =
+            read.map(|bytes| (bytes > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned()));
+        // The question may have been given up.
+        let _ = sender.send(read);
+    });
+    receiver
+}

@@ -169,6 +169,11 @@ pub struct Spent {
 impl Spent {
     pub(crate) fn add_answer(&mut self, usage: Option<Usage>, cost: Option<Cost>) {
         self.turns += 1;
+        self.add_request(usage, cost);
+    }
+
+    /// Adds a request that is no turn, such as one for a summary.
+    pub(crate) fn add_request(&mut self, usage: Option<Usage>, cost: Option<Cost>) {
         match usage {
             Some(usage) => {
                 let sum = &mut self.usage;

@@ -77,6 +77,9 @@ pub enum JournalEntry {
         began: bool,
         /// How many characters of it viewers have seen.
         shown_chars: u64,
+        /// Whether the provider refused the conversation as too long for the model.
+        #[serde(default, skip_serializing_if = "is_false")]
+        context_exceeded: bool,
     },
     /// The model answered completely.
     ModelAnswered {
@@ -92,6 +95,17 @@ pub enum JournalEntry {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         names: BTreeMap<String, String>,
     },
+    /// The request of a summary is about to be sent, so that the conversation becomes shorter.
+    SummaryRequested {
+        /// The round that it precedes, from 1.
+        round: u32,
+        /// The attempt before this round, from 1.
+        attempt: u32,
+        /// The model.
+        model: String,
+    },
+    /// The conversation became shorter.
+    Compacted(Compacted),
     /// Calls are about to run.
     CallsStarted {
         /// The calls.
@@ -122,6 +136,55 @@ pub enum JournalEntry {
         /// How it ended.
         outcome: Outcome,
     },
+}
+
+/// How a conversation became shorter. Groups are counted from 0 in the conversation as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compacted {
+    /// Outputs that became short. They can be read by their handles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortened: Vec<ShortenedOutput>,
+    /// Groups of messages whose pictures, sounds and files became lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_media: Vec<usize>,
+    /// The summary of what was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// The size of the conversation before, in tokens.
+    pub before: u64,
+    /// Its size after that, in tokens.
+    pub after: u64,
+    /// The tokens of the summary's request, if the provider counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Their cost, if the prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+/// An output that became short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShortenedOutput {
+    /// The group of its result.
+    pub group: usize,
+    /// The call.
+    pub call: CallId,
+    /// The handle under which the whole output can be read.
+    pub handle: String,
+    /// The text that stays.
+    pub text: String,
+}
+
+/// A summary that replaces a part of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// The groups that it replaces.
+    pub left_out: Vec<usize>,
+    /// The message with the summary.
+    pub item: Item,
 }
 
 /// A call that is about to run.

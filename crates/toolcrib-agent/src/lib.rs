@@ -3,6 +3,7 @@
 
 mod agent;
 pub mod budget;
+mod compaction;
 mod entry;
 mod guard;
 pub mod journal;
@@ -13,5 +14,8 @@ pub mod run;
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,
 };
-pub use entry::{FORMAT, JournalEntry, JournalRow, PlannedCall, StartedCall};
+pub use compaction::Compaction;
+pub use entry::{
+    Compacted, FORMAT, JournalEntry, JournalRow, PlannedCall, ShortenedOutput, StartedCall, Summary,
+};
 pub use retry::RetryPolicy;

@@ -8,6 +8,7 @@ use toolcrib_core::{Executor, TurnOptions};
 
 use super::{Agent, AgentEvent, AgentState, EventListener};
 use crate::budget::Budget;
+use crate::compaction::Compaction;
 use crate::journal::{Journal, MemoryJournal};
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
@@ -22,6 +23,7 @@ pub struct AgentBuilder {
     instructions: Option<String>,
     budget: Budget,
     retry: RetryPolicy,
+    compaction: Compaction,
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
     listener: Option<Arc<EventListener>>,
@@ -38,6 +40,7 @@ impl AgentBuilder {
             instructions: None,
             budget: Budget::default(),
             retry: RetryPolicy::default(),
+            compaction: Compaction::default(),
             clock: Arc::new(SystemClock),
             poll_tools: Vec::new(),
             listener: None,
@@ -96,6 +99,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets when and how conversations become shorter.
+    #[must_use]
+    pub fn compaction(mut self, compaction: Compaction) -> Self {
+        self.compaction = compaction;
+        self
+    }
+
     /// Sets the clock of the journal. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -129,6 +139,7 @@ impl AgentBuilder {
             instructions,
             budget,
             retry,
+            compaction,
             clock,
             poll_tools,
             listener,
@@ -142,6 +153,7 @@ impl AgentBuilder {
             instructions,
             budget,
             retry,
+            compaction,
             clock,
             poll_tools,
             listener,

@@ -1,6 +1,6 @@
 //! Drives a run: does what comes next in it, and writes what came of that.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,15 +26,21 @@ use crate::run::{AgentRun, FailureReason, Outcome, RunState, Step, lost};
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
-    agent: &'a Arc<AgentState>,
-    id: RunId,
-    run: AgentRun,
+    pub(super) agent: &'a Arc<AgentState>,
+    pub(super) id: RunId,
+    pub(super) run: AgentRun,
     claim: Claim,
-    control: RunControl,
+    pub(super) control: RunControl,
     /// The position of the model in use.
-    model: usize,
+    pub(super) model: usize,
     /// The conversation as it was sent last.
     sent: Option<SentConversation>,
+    /// The bytes of instructions and tools, as they were sent last.
+    pub(super) head: u64,
+    /// Whether the model can read outputs that were shortened, once that is known.
+    pub(super) reads_outputs: Option<bool>,
+    /// Old outputs that were stored for a compaction that is not recorded yet.
+    pub(super) stored: BTreeMap<CallId, String>,
     /// The turn of the current round.
     turn: Option<Turn>,
     _driven: DrivenRun,
@@ -98,6 +104,9 @@ impl<'a> Driver<'a> {
             control,
             model: 0,
             sent: None,
+            head: 0,
+            reads_outputs: None,
+            stored: BTreeMap::new(),
             turn: None,
             _driven: driven,
         })
@@ -123,6 +132,9 @@ impl<'a> Driver<'a> {
             control,
             model: 0,
             sent: None,
+            head: 0,
+            reads_outputs: None,
+            stored: BTreeMap::new(),
             turn: None,
             _driven: guard,
         };
@@ -207,7 +219,8 @@ impl<'a> Driver<'a> {
                     self.append(vec![JournalEntry::Input { items }]).await?;
                 }
             }
-            let step = self.run.next();
+            let limits = self.context_limits();
+            let step = self.run.next_within(Some(&limits));
             let is_at_rest = matches!(step, Step::Append(_) | Step::Over);
             if !is_at_rest && let Some(stop) = self.control.stop() {
                 return self.stop(stop).await;
@@ -215,6 +228,9 @@ impl<'a> Driver<'a> {
             match step {
                 Step::Append(entries) => self.append(entries).await?,
                 Step::Ask { round, attempt, last } => self.ask(round, attempt, last).await?,
+                Step::Compact { round, attempt, plan } => {
+                    Box::pin(self.compact(round, attempt, plan)).await?;
+                }
                 Step::Call(calls) => self.call(calls).await?,
                 Step::Wait | Step::Paused | Step::Over => return Ok(()),
             }
@@ -233,6 +249,7 @@ impl<'a> Driver<'a> {
         let model = Arc::clone(&agent.models[self.model]);
         let sent = self.sent.take();
         let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
+        self.head = sent.head_bytes();
         let choice = if last.is_some() { ToolChoice::None } else { ToolChoice::Auto };
         let request = sent.request(&choice)?;
         let source = model.head().source;
@@ -262,6 +279,7 @@ impl<'a> Driver<'a> {
             reason,
             began,
             shown_chars,
+            context_exceeded: false,
         };
         match attempt {
             Attempt::Answered(answer) => {
@@ -279,7 +297,17 @@ impl<'a> Driver<'a> {
                 telemetry::failed(&span, &error);
                 let shown = masked.shown;
                 self.sent = Some(sent);
-                self.append(vec![lose(error.to_string(), error.began, shown)]).await?;
+                self.append(vec![JournalEntry::ModelLost {
+                    reason: error.to_string(),
+                    began: error.began,
+                    shown_chars: shown,
+                    context_exceeded: error.is_context_exceeded(),
+                }])
+                .await?;
+                if error.is_context_exceeded() {
+                    // The run decides whether the conversation can become shorter.
+                    return Ok(());
+                }
                 self.retry_later(&error).await
             }
             Attempt::Stopped => {
@@ -307,14 +335,15 @@ impl<'a> Driver<'a> {
                 self.sent = None;
                 return Ok(());
             }
-            let reason = if error.is_context_exceeded() {
-                FailureReason::ContextExceeded
-            } else {
-                FailureReason::Model
-            };
+            let reason = FailureReason::Model;
             let outcome = Outcome::Failed { reason, message: error.to_string(), text: None };
             return self.append(vec![JournalEntry::Finished { outcome }]).await;
         };
+        self.wait_for_retry(wait).await
+    }
+
+    /// Waits until the next attempt.
+    pub(super) async fn wait_for_retry(&mut self, wait: Duration) -> Result<(), AgentError> {
         self.agent.show(&AgentEvent::Retry { run: &self.id, wait });
         tokio::select! {
             () = sleep(wait) => Ok(()),
@@ -440,7 +469,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Applies entries and stores them. An entry that does not follow is never stored.
-    async fn append(&mut self, entries: Vec<JournalEntry>) -> Result<(), AgentError> {
+    pub(super) async fn append(&mut self, entries: Vec<JournalEntry>) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
         let after = self.run.version();
         let masked = |entry| masked_row(&mask, JournalRow { at, entry });
@@ -458,7 +487,7 @@ impl<'a> Driver<'a> {
     }
 
     /// What is left of the run's time.
-    fn time_left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         Some(self.run.budget().max_time?.saturating_sub(self.run.spent().time))
     }
 }
@@ -480,7 +509,7 @@ fn started_call(turn: &Turn, id: &CallId, tool: &str) -> StartedCall {
 }
 
 /// Completes after a time, or never.
-async fn sleep_for(time: Option<Duration>) {
+pub(super) async fn sleep_for(time: Option<Duration>) {
     match time {
         Some(time) => sleep(time).await,
         None => std::future::pending().await,
@@ -488,7 +517,7 @@ async fn sleep_for(time: Option<Duration>) {
 }
 
 /// A number from 0 to 1 that differs between processes and calls.
-fn jitter() -> f64 {
+pub(super) fn jitter() -> f64 {
     let random = RandomState::new().hash_one(0_u8);
     f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
 }

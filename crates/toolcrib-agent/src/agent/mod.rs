@@ -1,6 +1,7 @@
 //! An agent: a model, tools, and the limits within which they work together.
 
 mod builder;
+mod compaction;
 mod control;
 mod driver;
 mod error;
@@ -22,6 +23,7 @@ use toolcrib_core::{Executor, Turn, TurnOptions};
 use toolcrib_wire::model::Item;
 
 use crate::budget::Budget;
+use crate::compaction::Compaction;
 use crate::journal::Journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
@@ -51,6 +53,7 @@ struct AgentState {
     instructions: Option<String>,
     budget: Budget,
     retry: RetryPolicy,
+    compaction: Compaction,
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
     listener: Option<Arc<EventListener>>,

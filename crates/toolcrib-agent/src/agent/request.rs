@@ -21,6 +21,8 @@ pub(super) struct SentConversation {
     generation: u64,
     /// How many groups of the run's conversation it has.
     groups: usize,
+    /// How often that conversation had become shorter.
+    compactions: u32,
 }
 
 impl SentConversation {
@@ -41,10 +43,11 @@ impl SentConversation {
         }
         head.cache_key = Some(id.to_string());
         let conversation = Conversation::new(wire, &head)?;
-        Ok(Self { conversation, tools, generation: turn.generation(), groups: 0 })
+        Ok(Self { conversation, tools, generation: turn.generation(), groups: 0, compactions: 0 })
     }
 
-    /// The conversation of a run, from the one that was sent before if its tools are still the same.
+    /// The conversation of a run, from the one that was sent before if its tools are still the same and nothing was left
+    /// out.
     pub(super) fn of(
         before: Option<Self>,
         agent: &AgentState,
@@ -53,6 +56,7 @@ impl SentConversation {
         run: &AgentRun,
         turn: &Turn,
     ) -> Result<Self, RequestError> {
+        let before = before.filter(|sent| sent.compactions == run.compactions());
         let mut sent = match before {
             Some(sent) if sent.generation == turn.generation() => sent,
             Some(sent) => {
@@ -65,11 +69,17 @@ impl SentConversation {
             }
             None => Self::new(agent, model, id, turn)?,
         };
+        sent.compactions = run.compactions();
         for group in run.conversation().iter().skip(sent.groups) {
             sent.conversation.push(group)?;
             sent.groups += 1;
         }
         Ok(sent)
+    }
+
+    /// The bytes before the conversation: instructions and tools.
+    pub(super) fn head_bytes(&self) -> u64 {
+        self.conversation.head_size() as u64
     }
 
     /// The bytes of the next request.

@@ -35,6 +35,7 @@ pub struct Endpoint {
     addresses: AddressPolicy,
     timeouts: EndpointTimeouts,
     prices: Option<Prices>,
+    context_window: Option<u64>,
     client: Client,
 }
 
@@ -72,6 +73,7 @@ impl Endpoint {
             addresses: AddressPolicy::public(),
             timeouts: EndpointTimeouts::default(),
             prices: None,
+            context_window: None,
             client: Client::new(),
         }
     }
@@ -109,6 +111,13 @@ impl Endpoint {
     #[must_use]
     pub fn timeouts(mut self, timeouts: EndpointTimeouts) -> Self {
         self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets how many tokens a request and its answer may have.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.context_window = Some(tokens);
         self
     }
 
@@ -289,6 +298,10 @@ impl ModelClient for Endpoint {
 
     fn head(&self) -> RequestHead {
         self.head.clone()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.context_window
     }
 
     fn prices(&self) -> Option<Prices> {

@@ -24,6 +24,11 @@ pub trait ModelClient: Send + Sync {
     /// and the cache key.
     fn head(&self) -> RequestHead;
 
+    /// How many tokens a request and its answer may have, if it is known. See [`Compaction`](crate::Compaction).
+    fn context_window(&self) -> Option<u64> {
+        None
+    }
+
     /// Its prices, if they are known.
     fn prices(&self) -> Option<Prices> {
         None

@@ -37,6 +37,7 @@ use super::{AttemptError, AttemptErrorKind, ModelClient};
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
     requests: Mutex<Vec<Value>>,
+    context_window: Option<u64>,
 }
 
 /// One answer of a [`ScriptedModel`].
@@ -45,19 +46,32 @@ pub struct ScriptedTurn {
     text: Option<String>,
     calls: Vec<(String, String)>,
     finish_reason: &'static str,
+    tokens: u64,
     error: Option<AttemptError>,
 }
 
 impl ScriptedTurn {
     /// An answer with a text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), calls: Vec::new(), finish_reason: "stop", error: None }
+        Self {
+            text: Some(text.into()),
+            calls: Vec::new(),
+            finish_reason: "stop",
+            tokens: 100,
+            error: None,
+        }
     }
 
     /// An answer with a call. The arguments are JSON; a string is sent as it is, even if it is not JSON.
     pub fn call(tool: impl Into<String>, arguments: impl Into<Value>) -> Self {
-        Self { text: None, calls: Vec::new(), finish_reason: "tool_calls", error: None }
-            .and_call(tool, arguments)
+        Self {
+            text: None,
+            calls: Vec::new(),
+            finish_reason: "tool_calls",
+            tokens: 100,
+            error: None,
+        }
+        .and_call(tool, arguments)
     }
 
     /// The answer with one more call.
@@ -76,6 +90,13 @@ impl ScriptedTurn {
     #[must_use]
     pub fn cut_by_length(mut self) -> Self {
         self.finish_reason = "length";
+        self
+    }
+
+    /// The answer to a request of this many tokens. Default 100.
+    #[must_use]
+    pub fn with_request_tokens(mut self, tokens: u64) -> Self {
+        self.tokens = tokens;
         self
     }
 
@@ -100,7 +121,7 @@ impl ScriptedTurn {
             "id": format!("answer_{answer}"),
             "model": "scripted",
             "choices": [{"index": 0, "finish_reason": self.finish_reason, "message": message}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
+            "usage": {"prompt_tokens": self.tokens, "completion_tokens": 10},
         })
     }
 }
@@ -108,7 +129,14 @@ impl ScriptedTurn {
 impl ScriptedModel {
     /// A model that gives these answers, one for each attempt. After the last one, attempts fail.
     pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
-        Self { turns: Mutex::new(turns.into_iter().collect()), requests: Mutex::default() }
+        Self { turns: Mutex::new(turns.into_iter().collect()), ..Self::default() }
+    }
+
+    /// The model, with this many tokens for a request and its answer.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.context_window = Some(tokens);
+        self
     }
 
     /// The requests so far.
@@ -141,6 +169,10 @@ impl ScriptedModel {
 impl ModelClient for ScriptedModel {
     fn wire(&self) -> Wire {
         Wire::Chat
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.context_window
     }
 
     fn head(&self) -> RequestHead {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
-use toolcrib_wire::model::{Item, ModelItem, StopReason, View};
+use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage, View};
 
 use super::calls::{CallState, RoundCall};
+use super::compaction::Compactions;
+use super::context::Context;
 use super::{AgentRun, FailureReason, Outcome, Phase, Refusal};
-use crate::budget::Spent;
+use crate::budget::{Cost, Spent};
 use crate::entry::{FORMAT, JournalEntry, JournalRow, StartedCall};
 use crate::guard::{LoopGuard, call_key};
 use crate::retry::LostAttempts;
@@ -51,7 +53,8 @@ impl AgentRun {
             version: 1,
             created_at: at,
             last_at: at,
-            groups: Vec::new(),
+            context: Context::default(),
+            compactions: Compactions::default(),
             phase: Phase::Ready,
             paused: None,
             outcome: None,
@@ -123,18 +126,10 @@ impl AgentRun {
                     return Err("the model cannot be told anything now");
                 }
                 self.noticed.insert(limit);
-                self.groups.push(vec![item]);
+                self.context.push(vec![item]);
             }
             JournalEntry::ModelRequested { round, attempt, model, last } => {
-                if round != self.rounds + 1 {
-                    return Err("it is not the next round");
-                }
-                match &self.phase {
-                    Phase::Ready => {}
-                    // The answer of a process that ended.
-                    Phase::Asking { .. } => self.lose_attempt(false),
-                    _ => return Err("the model cannot be asked now"),
-                }
+                self.begin_request(round)?;
                 if self.model.as_ref() != Some(&model) {
                     // Every model has its own attempts.
                     (self.lost.before, self.lost.during) = (0, 0);
@@ -142,35 +137,24 @@ impl AgentRun {
                 self.model = Some(model);
                 self.phase = Phase::Asking { attempt, last };
             }
-            JournalEntry::ModelLost { began, .. } => {
-                if !matches!(self.phase, Phase::Asking { .. }) {
+            JournalEntry::SummaryRequested { round, attempt, .. } => {
+                self.begin_request(round)?;
+                self.phase = Phase::Summarizing { attempt };
+            }
+            JournalEntry::ModelLost { began, context_exceeded, reason, .. } => {
+                if !matches!(self.phase, Phase::Asking { .. } | Phase::Summarizing { .. }) {
                     return Err("the model was not asked");
                 }
                 self.lose_attempt(began);
+                if context_exceeded {
+                    self.compactions.refusal = Some(reason);
+                }
                 self.phase = Phase::Ready;
             }
             JournalEntry::ModelAnswered { items, usage, cost, stop, names } => {
-                let Phase::Asking { last, .. } = self.phase else {
-                    return Err("the model was not asked");
-                };
-                self.spent.add_answer(usage, cost);
-                self.rounds += 1;
-                (self.lost.before, self.lost.during) = (0, 0);
-                let calls = self.calls_of(&items, &names)?;
-                self.phase = if calls.is_empty() {
-                    after_words(&items, &stop)
-                } else {
-                    let refusal = match last {
-                        Some(limit) => Some(Refusal::LastRound(limit)),
-                        None if stop.completes_calls() => None,
-                        None => Some(Refusal::Incomplete),
-                    };
-                    Phase::Calling { calls, refusal }
-                };
-                if !items.is_empty() {
-                    self.groups.push(items.into_iter().map(Item::from).collect());
-                }
+                self.answer(items, usage, cost, &stop, &names)?;
             }
+            JournalEntry::Compacted(compacted) => self.shorten(compacted)?,
             JournalEntry::CallsStarted { calls } => self.start(calls)?,
             JournalEntry::CallFinished { result, repetition } => {
                 let id = result.call_id().clone();
@@ -191,6 +175,56 @@ impl AgentRun {
         Ok(())
     }
 
+    /// A request is sent. If another one has no answer, its process ended.
+    fn begin_request(&mut self, round: u32) -> Result<(), &'static str> {
+        if round != self.rounds + 1 {
+            return Err("it is not the next round");
+        }
+        match &self.phase {
+            Phase::Ready => Ok(()),
+            Phase::Asking { .. } | Phase::Summarizing { .. } => {
+                self.lose_attempt(false);
+                Ok(())
+            }
+            _ => Err("the model cannot be asked now"),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        items: Vec<ModelItem>,
+        usage: Option<Usage>,
+        cost: Option<Cost>,
+        stop: &StopReason,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), &'static str> {
+        let Phase::Asking { last, .. } = self.phase else {
+            return Err("the model was not asked");
+        };
+        self.spent.add_answer(usage, cost);
+        self.rounds += 1;
+        (self.lost.before, self.lost.during) = (0, 0);
+        self.compactions.refusal = None;
+        let calls = self.calls_of(&items, names)?;
+        self.phase = if calls.is_empty() {
+            after_words(&items, stop)
+        } else {
+            let refusal = match last {
+                Some(limit) => Some(Refusal::LastRound(limit)),
+                None if stop.completes_calls() => None,
+                None => Some(Refusal::Incomplete),
+            };
+            Phase::Calling { calls, refusal }
+        };
+        if !items.is_empty() {
+            self.context.push(items.into_iter().map(Item::from).collect());
+        }
+        if let Some(usage) = usage {
+            self.context.count(&usage);
+        }
+        Ok(())
+    }
+
     fn input(&mut self, items: Vec<Item>) -> Result<(), &'static str> {
         if !self.takes_input() {
             return Err("calls have no answer yet");
@@ -198,23 +232,24 @@ impl AgentRun {
         if items.iter().any(|item| !matches!(item, Item::Input(_))) {
             return Err("input has to be messages");
         }
-        if matches!(self.phase, Phase::Asking { .. }) {
+        if matches!(self.phase, Phase::Asking { .. } | Phase::Summarizing { .. }) {
             self.lose_attempt(false);
         }
         if self.outcome.take().is_some() {
             self.spent = Spent::default();
             self.lost = LostAttempts::default();
+            self.compactions.begin_again();
             self.noticed.clear();
         }
         self.paused = None;
         self.repetitions = 0;
         self.guard = LoopGuard::default();
         self.phase = Phase::Ready;
-        self.groups.push(items);
+        self.context.push(items);
         Ok(())
     }
 
-    fn lose_attempt(&mut self, began: bool) {
+    pub(super) fn lose_attempt(&mut self, began: bool) {
         *if began { &mut self.lost.during } else { &mut self.lost.before } += 1;
         self.lost.all += 1;
         self.spent.unknown_requests += 1;
@@ -312,7 +347,7 @@ impl AgentRun {
             }
             group.push(Item::Result(result));
         }
-        self.groups.push(group);
+        self.context.push(group);
         self.repetitions = if all_repeat { self.repetitions + 1 } else { 0 };
         self.phase = match (end, refusal) {
             (Some(text), _) => Phase::Ending(Outcome::Completed { text }),

@@ -2,6 +2,10 @@
 
 mod apply;
 mod calls;
+mod compaction;
+mod context;
+#[cfg(test)]
+mod histories;
 mod next;
 mod outcome;
 #[cfg(test)]
@@ -22,8 +26,12 @@ use crate::entry::PlannedCall;
 use crate::guard::LoopGuard;
 use crate::retry::LostAttempts;
 use calls::{CallState, RoundCall};
+use compaction::Compactions;
+use context::Context;
 
 pub use apply::InvalidRow;
+pub use compaction::CompactionPlan;
+pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text, transcript};
 pub(crate) use next::lost;
 pub use outcome::{FailureReason, Outcome, RunState};
 
@@ -41,8 +49,9 @@ pub struct AgentRun {
     version: Seq,
     created_at: Timestamp,
     last_at: Timestamp,
-    /// The conversation. What is in one group was said together.
-    groups: Vec<Vec<Item>>,
+    /// The conversation as the model sees it.
+    context: Context,
+    compactions: Compactions,
     phase: Phase,
     paused: Option<String>,
     outcome: Option<Outcome>,
@@ -68,6 +77,8 @@ enum Phase {
     Ready,
     /// A request was sent in this attempt.
     Asking { attempt: u32, last: Option<Limit> },
+    /// The request of a summary was sent.
+    Summarizing { attempt: u32 },
     /// Calls of the last answer have no answer yet.
     Calling { calls: Vec<RoundCall>, refusal: Option<Refusal> },
     /// The last answer ends the run.
@@ -97,6 +108,15 @@ pub enum Step {
         attempt: u32,
         /// The limit that makes this the last round: the model has to answer without calls.
         last: Option<Limit>,
+    },
+    /// Make the conversation shorter before the model is asked.
+    Compact {
+        /// The round that it precedes.
+        round: u32,
+        /// The attempt before this round, from 1.
+        attempt: u32,
+        /// How.
+        plan: CompactionPlan,
     },
     /// Run these calls.
     Call(Vec<PlannedCall>),
@@ -139,10 +159,21 @@ impl AgentRun {
         &self.spent
     }
 
-    /// The conversation so far. What is in one group was said together. The results of a round follow its calls once
-    /// every call has one.
+    /// The conversation as its model sees it. What is in one group was said together. The results of a round follow its
+    /// calls once every call has one. What a compaction left out is in the journal only.
     pub fn conversation(&self) -> &[Vec<Item>] {
-        &self.groups
+        self.context.groups()
+    }
+
+    /// The tokens of the conversation, as the provider counted them last and as estimated since. `head` is the bytes of
+    /// instructions and tools, which count until the first answer.
+    pub fn context_tokens(&self, head: u64) -> u64 {
+        self.context.tokens(head)
+    }
+
+    /// How often the conversation became shorter. What was sent before is no prefix of it any more then.
+    pub fn compactions(&self) -> u32 {
+        self.compactions.count
     }
 
     /// How it ended, if it did.

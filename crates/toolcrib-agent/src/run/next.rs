@@ -6,6 +6,7 @@ use toolcrib_tool::{Content, ErrorKind, ToolError, ToolResult};
 use toolcrib_wire::model::{Input, Item, Role};
 
 use super::calls::{CallState, RoundCall};
+use super::compaction::ContextLimits;
 use super::{AgentRun, Outcome, Phase, Refusal, Step};
 use crate::JournalEntry;
 use crate::budget::Limit;
@@ -15,8 +16,13 @@ use crate::guard::call_key;
 const MAX_REPETITIONS: u32 = 2;
 
 impl AgentRun {
-    /// What comes next.
+    /// What comes next, if the conversation fits into the model's context.
     pub fn next(&self) -> Step {
+        self.next_within(None)
+    }
+
+    /// What comes next with a model that has this room.
+    pub(crate) fn next_within(&self, limits: Option<&ContextLimits>) -> Step {
         if self.outcome.is_some() {
             return Step::Over;
         }
@@ -27,12 +33,14 @@ impl AgentRun {
             Phase::Ending(outcome) => finish(outcome.clone()),
             Phase::Calling { calls, refusal } => self.next_of_calls(calls, *refusal),
             // A request without an answer: its process ended.
-            Phase::Asking { attempt, .. } => self.ask(attempt + 1),
-            Phase::Ready => self.ask(self.lost.before + self.lost.during + 1),
+            Phase::Asking { attempt, .. } | Phase::Summarizing { attempt } => {
+                self.ask(attempt + 1, limits)
+            }
+            Phase::Ready => self.ask(self.lost.before + self.lost.during + 1, limits),
         }
     }
 
-    fn ask(&self, attempt: u32) -> Step {
+    fn ask(&self, attempt: u32, limits: Option<&ContextLimits>) -> Step {
         if self.repetitions >= MAX_REPETITIONS {
             let reason = "the model repeats the same calls with the same results".to_owned();
             return Step::Append(vec![JournalEntry::Paused { reason }]);
@@ -53,7 +61,8 @@ impl AgentRun {
                 Item::Input(Input { role: Role::System, content: vec![Content::Text(text)] });
             return Step::Append(vec![JournalEntry::BudgetNotice { limit, item }]);
         }
-        Step::Ask { round: self.rounds + 1, attempt, last }
+        let compaction = limits.and_then(|limits| self.compaction(limits, attempt));
+        compaction.unwrap_or(Step::Ask { round: self.rounds + 1, attempt, last })
     }
 
     fn next_of_calls(&self, calls: &[RoundCall], refusal: Option<Refusal>) -> Step {
@@ -109,7 +118,7 @@ impl AgentRun {
     }
 }
 
-fn finish(outcome: Outcome) -> Step {
+pub(super) fn finish(outcome: Outcome) -> Step {
     Step::Append(vec![JournalEntry::Finished { outcome }])
 }
 

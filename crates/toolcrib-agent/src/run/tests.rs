@@ -7,7 +7,7 @@ use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Wire};
 
 use super::*;
-use crate::entry::{FORMAT, JournalRow, StartedCall};
+use crate::entry::{Compacted, FORMAT, JournalRow, StartedCall, Summary};
 
 fn started() -> JournalEntry {
     JournalEntry::Started {
@@ -21,6 +21,19 @@ fn started() -> JournalEntry {
 
 fn requested_from(model: &str, round: u32, attempt: u32) -> JournalEntry {
     JournalEntry::ModelRequested { round, attempt, model: model.to_owned(), last: None }
+}
+
+fn compacted(left_out: Option<Vec<usize>>) -> JournalEntry {
+    let summary = left_out.map(|left_out| Summary { left_out, item: Item::user("It was said.") });
+    JournalEntry::Compacted(Compacted {
+        shortened: Vec::new(),
+        without_media: Vec::new(),
+        summary,
+        before: 100,
+        after: 50,
+        usage: None,
+        cost: None,
+    })
 }
 
 fn item(raw: &str) -> ModelItem {
@@ -61,7 +74,15 @@ fn entries() -> Vec<JournalEntry> {
         JournalEntry::Input { items: vec![Item::user("Hello.")] },
         requested(1),
         requested(2),
-        JournalEntry::ModelLost { reason: "cut".to_owned(), began: true, shown_chars: 3 },
+        JournalEntry::ModelLost {
+            reason: "cut".to_owned(),
+            began: true,
+            shown_chars: 3,
+            context_exceeded: true,
+        },
+        JournalEntry::SummaryRequested { round: 2, attempt: 1, model: "test".to_owned() },
+        compacted(Some(vec![0, 1, 2])),
+        compacted(None),
         answered(vec![call("a"), call("b")], StopReason::Calls),
         answered(vec![call("a")], StopReason::Length),
         answered(vec![item(r#"{"role":"assistant","content":"Hi."}"#)], StopReason::End),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes to kill them")]
 
+mod compaction;
 mod file_journal;
 mod fixture;
 mod journals;

@@ -83,6 +83,14 @@ impl ModelServer {
         server
     }
 
+    /// Starts a server for a client that may make its conversation shorter: earlier items may change, and the first ones
+    /// may be missing.
+    pub async fn for_compaction(wire: Wire, replies: impl IntoIterator<Item = Reply>) -> Self {
+        let server = Self::with_script(wire, replies, false).await;
+        lock(&server.state).checker.accept_compaction();
+        server
+    }
+
     async fn with_script(
         wire: Wire,
         replies: impl IntoIterator<Item = Reply>,

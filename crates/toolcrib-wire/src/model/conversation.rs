@@ -131,6 +131,11 @@ impl Conversation {
         self.text.len() - self.items_at
     }
 
+    /// The bytes before the items: settings, tools and instructions.
+    pub fn head_size(&self) -> usize {
+        self.items_at
+    }
+
     /// Checks that calls and results stay together, and returns the calls.
     fn calls_after(&self, items: &[Item]) -> Result<Calls, RequestError> {
         let mut left = self.open.clone();

@@ -134,6 +134,11 @@ impl Executor {
         self.shared.suspensions.as_ref()
     }
 
+    /// The store of outputs that were cut, if there is one.
+    pub fn outputs(&self) -> Option<&Arc<dyn SpillStore>> {
+        self.shared.spill.as_ref()
+    }
+
     /// Removes all stored answers.
     pub fn forget_answers(&self) {
         self.shared.answers.clear();

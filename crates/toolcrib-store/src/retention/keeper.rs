@@ -36,7 +36,7 @@ pub(crate) struct KeeperHandle(Sender<Message>);
 
 impl Database {
     /// Sets how long things are kept. From the first time on, a thread removes what is too old: a second later, then at
-    /// intervals of a quarter of the shortest age (a second to five minutes), and whenever other values are set. Of
+    /// intervals of a quarter of the shortest age (a second to half a minute), and whenever other values are set. Of
     /// several servers with this database one does it.
     ///
     /// Nothing that waits or runs is removed. Each step is a small transaction of its own, so calls do not wait for it.

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 pub use sweep::Swept;
 
+/// The longest time between two sweeps. Runs may exceed their bytes for this long.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
+
 /// How long the things in a database are kept, and how much of them. What waits or runs is always kept.
 ///
 /// A shorter age applies to everything at once, a longer age to what is stored from then on.
@@ -44,7 +47,8 @@ impl Default for Retention {
 pub struct Kept {
     /// For how long.
     pub age: Option<Duration>,
-    /// How many bytes, of all identities together. The oldest of the identity that uses most are removed first.
+    /// How many bytes, of all identities together. The oldest of the identity that uses most are removed first:
+    /// outputs when another one is stored, runs at the next sweep.
     pub max_bytes: Option<u64>,
 }
 
@@ -56,10 +60,27 @@ impl Kept {
 }
 
 impl Retention {
-    /// How often to look: a quarter of the shortest age, between a second and five minutes.
+    /// How often to look: a quarter of the shortest age, between a second and [`LONGEST_INTERVAL`].
     pub(crate) fn interval(&self) -> Duration {
         let ages = [self.runs.age, self.outputs.age, self.answers, self.decisions];
         let shortest = ages.into_iter().flatten().min().unwrap_or(Duration::MAX);
-        (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(5 * 60))
+        (shortest / 4).clamp(Duration::from_secs(1), LONGEST_INTERVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweeps_are_between_a_second_and_half_a_minute_apart() {
+        let mut retention = Retention::default();
+        assert_eq!(retention.interval(), LONGEST_INTERVAL);
+        retention.decisions = None;
+        assert_eq!(retention.interval(), LONGEST_INTERVAL, "bytes are limited without any age");
+        retention.outputs.age = Some(Duration::from_secs(40));
+        assert_eq!(retention.interval(), Duration::from_secs(10));
+        retention.answers = Some(Duration::from_millis(1));
+        assert_eq!(retention.interval(), Duration::from_secs(1));
     }
 }

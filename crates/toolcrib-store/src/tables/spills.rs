@@ -25,8 +25,8 @@ const MARK_MILLIS: i64 = 60 * 1_000;
 /// What removed outputs are called in the table of removed things.
 const OUTPUT: &str = "output";
 
-/// Stores long outputs, limited by bytes, number and age. When the store is full, the oldest output of the identity
-/// that uses most is removed.
+/// Stores long outputs, limited by bytes, number and age: by these limits, and by [`Retention`](crate::Retention). When
+/// the store is full, the oldest output of the identity that uses most is removed.
 ///
 /// The key of an output is a digest of its handle and its owner ([`SpillKey`]), so another identity's handle finds
 /// nothing. Outputs are stored in plain text. A power failure may lose the last ones; the end of a process does not.
@@ -115,6 +115,17 @@ fn put(
     let now = tx.now();
     remove_expired(tx, SWEEP_LIMIT)?;
     let bytes = spilled.text.len();
+    if let Some(limit) = tx.retention.outputs.max_bytes {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if bytes > limit {
+            return Err(SpillError::TooLarge { bytes, limit });
+        }
+        while tx.usage("spills", None)?.bytes.saturating_add(bytes) > limit {
+            if remove_largest(tx)? == 0 {
+                break;
+            }
+        }
+    }
     while tx.usage("spills", Some(owner))?.bytes.saturating_add(bytes) > limits.max_owner_bytes {
         let own = "SELECT key FROM spills WHERE owner = ?1 ORDER BY created_at, rowid LIMIT 1";
         if remove(tx, own, [owner])? == 0 {
@@ -175,11 +186,7 @@ fn reading(tx: &Tx<'_>) -> (i64, i64) {
 }
 
 /// Removes the outputs whose keys a statement finds, and remembers that they were removed.
-pub(crate) fn remove(
-    tx: &Tx<'_>,
-    keys: &str,
-    params: impl rusqlite::Params,
-) -> Result<usize, DatabaseError> {
+fn remove(tx: &Tx<'_>, keys: &str, params: impl rusqlite::Params) -> Result<usize, DatabaseError> {
     let keys = tx.all(keys, params, |row| row.get::<_, String>(0))?;
     for key in &keys {
         remember(tx, OUTPUT, key)?;

@@ -5,6 +5,7 @@ mod confined;
 mod control_plane;
 mod operations;
 mod own_process;
+mod retention;
 mod silent_helper;
 mod state;
 mod without_landlock;

@@ -1,6 +1,7 @@
 //! A backup that is made under load begins a server whose calls are done once or are unknown.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,7 +53,7 @@ async fn a_backup_under_load_is_whole_and_what_ran_then_has_an_unknown_outcome()
     assert!(load.await.expect("no panic") > 0);
     let found = file.metadata().expect("it is there");
     assert_eq!((found.len(), found.permissions().mode() & 0o777), (bytes, 0o600));
-    assert!(!home.path().join("backup.db.part").exists());
+    assert_eq!(unfinished(home.path()), 0);
     let again = back_up(home.path(), &file).expect_err("no file is replaced");
     assert!(again.to_string().contains("name a new file"), "{again}");
 
@@ -74,6 +75,33 @@ async fn a_backup_under_load_is_whole_and_what_ran_then_has_an_unknown_outcome()
     assert_eq!(kind, Some(ErrorKind::OutcomeUnknown));
     let runs = Runs::new(&restored);
     assert!(runs.load(before.id()).await.expect("it works").is_some());
+}
+
+/// The number of unfinished backups in a folder.
+fn unfinished(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).expect("it is there").flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "part")).count()
+}
+
+#[tokio::test]
+async fn a_backup_removes_what_a_killed_one_has_left_and_nothing_that_another_one_writes() {
+    let (home, _database) = on_disk();
+    let folder = tempfile::tempdir().expect("there is room");
+    let create =
+        |name: &str| std::fs::File::create_new(folder.path().join(name)).expect("there is room");
+    let (abandoned, of_another) = (".toolcrib-backup-7-0.part", ".toolcrib-backup-8-0.part");
+    // With this name, its own process may have been killed, too.
+    let with_own_name = format!(".toolcrib-backup-{}-0.part", std::process::id());
+    drop((create(abandoned), create(&with_own_name), create("notes.part")));
+    let locked = create(of_another);
+    locked.try_lock().expect("nobody else has it");
+    back_up(home.path(), &folder.path().join("1.db")).expect("it works");
+    assert!(folder.path().join(of_another).exists(), "another backup writes it");
+    assert!(folder.path().join("notes.part").exists(), "it is no backup");
+    assert_eq!(unfinished(folder.path()), 2);
+    drop(locked);
+    back_up(home.path(), &folder.path().join("2.db")).expect("it works");
+    assert_eq!(unfinished(folder.path()), 1);
 }
 
 #[tokio::test]
@@ -132,7 +160,7 @@ async fn a_restore_takes_no_file_that_others_may_change_and_follows_no_link() {
     let file = home.path().join("backup.db");
     back_up(home.path(), &file).expect("it works");
     let other = tempfile::tempdir().expect("there is room");
-    let refused = |file: &std::path::Path, why: &str| {
+    let refused = |file: &Path, why: &str| {
         let error = restore(other.path(), file).expect_err(why).to_string();
         assert!(error.contains(why), "{error}");
         assert!(!other.path().join("toolcrib.db").exists());

@@ -24,7 +24,7 @@ enum StateAction {
     #[command(after_help = "Examples:
   toolcrib state backup /var/backups/toolcrib-$(date +%F).db
 
-The file (mode 0600) has what was stored when the copy began: runs with their arguments and results, waiting
+The file (mode 0600) must be new and have no other use for the server. It has what was stored when the copy began: runs with their arguments and results, waiting
 calls, long outputs, answers, pins and trust, in plain text. It has no secrets of the config, no audit log and
 no files of tools.")]
     Backup(BackupOptions),
@@ -62,7 +62,9 @@ pub(in crate::command) fn run(options: &Options, own: &StateOptions) -> anyhow::
     let shown = dir.display();
     match &own.action {
         StateAction::Backup(BackupOptions { file, output }) => {
-            out_of_reach(loaded.config(), file).context("nothing was backed up")?;
+            out_of_reach(loaded.config(), file)
+                .and_then(|()| not_of_the_server(loaded.config(), file))
+                .context("nothing was backed up")?;
             let bytes = back_up(&dir, file).context("nothing was backed up")?;
             if output.json {
                 screen::json(&json!({"ok": true, "from": dir, "file": file, "bytes": bytes}))?;
@@ -92,10 +94,7 @@ pub(in crate::command) fn run(options: &Options, own: &StateOptions) -> anyhow::
 /// Fails for a backup in a folder that tools work in: they could read all that is stored, or change what a restore
 /// trusts.
 fn out_of_reach(config: &Config, file: &Path) -> anyhow::Result<()> {
-    let absolute = path::absolute(file)?;
-    let parent = absolute.parent().unwrap_or(Path::new("/"));
-    let folder =
-        parent.canonicalize().with_context(|| format!("{} is not accessible", parent.display()))?;
+    let folder = folder_of(file)?;
     let mut works = std::iter::once(&config.workspace.root).chain(config.projects.values());
     let reached = works.find_map(|work| {
         let work = work.canonicalize().ok()?;
@@ -109,4 +108,36 @@ fn out_of_reach(config: &Config, file: &Path) -> anyhow::Result<()> {
         ),
         None => Ok(()),
     }
+}
+
+/// Fails for a backup in a place of the server: its config, the folders of its manifests, its state, its records and
+/// secrets. There, a new file would be read as something else, or would be in the way of a file of the server.
+fn not_of_the_server(config: &Config, file: &Path) -> anyhow::Result<()> {
+    let named = folder_of(file)?.join(file.file_name().unwrap_or_default());
+    let mut config = config.clone();
+    config.own_files.extend(startup::DEFAULT_CONFIGS.map(PathBuf::from));
+    let own = config.own_places();
+    let mut places = [own.hidden, own.read_only, own.guarded].into_iter().flatten();
+    let taken = places.find(|place| {
+        let place = place.canonicalize().or_else(|_| {
+            Ok::<_, anyhow::Error>(folder_of(place)?.join(place.file_name().unwrap_or_default()))
+        });
+        // What has no folder is nowhere near the file.
+        place.is_ok_and(|place| named.starts_with(place))
+    });
+    match taken {
+        Some(place) => bail!(
+            "{} belongs to this server ({}): choose a folder that has nothing else of it",
+            file.display(),
+            place.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The folder of a file, without links.
+fn folder_of(file: &Path) -> anyhow::Result<PathBuf> {
+    let absolute = path::absolute(file)?;
+    let parent = absolute.parent().unwrap_or(Path::new("/"));
+    parent.canonicalize().with_context(|| format!("{} is not accessible", parent.display()))
 }

@@ -1,14 +1,17 @@
 //! Copies a database that is in use to a file, and puts such a copy in its place again.
 
+mod unfinished;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use self::unfinished::UnfinishedBackup;
 use crate::database::schema::version;
 use crate::database::servers::living;
 use crate::database::{connect, schema};
@@ -24,7 +27,9 @@ pub(crate) const REPLACED: &str = "toolcrib.db-before-restore";
 /// Copies the database of a folder to a new file (mode 0600) while servers use it: everything that was committed when
 /// the copy began. Returns the size of the copy. Blocks the calling thread.
 ///
-/// Servers go on meanwhile. Fails if the file exists or other users may write to its folder; a copy that cannot be completed is removed.
+/// Servers go on meanwhile. Fails if the file exists or other users may write to its folder. Until the copy is complete
+/// it is a hidden file in the same folder. It is removed after a failure, and by the next backup into this folder if
+/// the process is killed.
 pub fn back_up(dir: &Path, file: &Path) -> Result<u64, DatabaseError> {
     let place = DatabaseLocation::Folder(dir.to_owned());
     if !is_there(dir)? {
@@ -34,20 +39,14 @@ pub fn back_up(dir: &Path, file: &Path) -> Result<u64, DatabaseError> {
     if file.symlink_metadata().is_ok() {
         return Err(failed(&shown, "it exists: name a new file"));
     }
-    closed(file)?;
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
-    made.map_err(|error| file_failure(&part, &error))?;
-    let copied = copy(&place, &part).and_then(|bytes| {
-        // Unlike a rename, a link replaces no file that somebody else has created meanwhile.
-        fs::hard_link(&part, file).map_err(|error| file_failure(file, &error))?;
-        Ok(bytes)
-    });
-    // After a failure, nothing is left behind.
-    let _ = fs::remove_file(&part);
-    copied
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    closed(folder)?;
+    let part = UnfinishedBackup::create(folder).map_err(|error| file_failure(folder, &error))?;
+    let bytes = copy(&place, part.path())?;
+    // Unlike a rename, a link replaces no file that somebody else has created meanwhile.
+    fs::hard_link(part.path(), file).map_err(|error| file_failure(file, &error))?;
+    Ok(bytes)
 }
 
 fn copy(place: &DatabaseLocation, part: &Path) -> Result<u64, DatabaseError> {
@@ -173,10 +172,8 @@ fn check(file: &Path, named: &Path) -> Result<(), DatabaseError> {
     version(&connection, &place).map(drop).map_err(named)
 }
 
-/// Fails if other users may replace files in the folder of a new file.
-fn closed(file: &Path) -> Result<(), DatabaseError> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+/// Fails if other users may replace files in a folder.
+fn closed(folder: &Path) -> Result<(), DatabaseError> {
     let found = folder.metadata().map_err(|error| file_failure(folder, &error))?;
     let (others_write, is_sticky) = (found.mode() & 0o022 != 0, found.mode() & 0o1000 != 0);
     let is_of_another = ![0, rustix::process::geteuid().as_raw()].contains(&found.uid());

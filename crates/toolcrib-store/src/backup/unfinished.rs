@@ -1,0 +1,80 @@
+//! The file of a backup until it is complete. If its process is killed, the next backup into the same folder removes it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// How the names of unfinished backups begin and end.
+const PREFIX: &str = ".toolcrib-backup-";
+const SUFFIX: &str = ".part";
+
+/// How many names are tried.
+const TRIES: u32 = 64;
+
+/// An unfinished backup, locked as long as its process works on it, and removed on drop.
+pub(super) struct UnfinishedBackup {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl UnfinishedBackup {
+    /// Creates an empty file (mode 0600) in a folder, and removes those that killed processes have left there.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        remove_abandoned(folder)?;
+        let process = std::process::id();
+        for number in 0..TRIES {
+            let path = folder.join(format!("{PREFIX}{process}-{number}{SUFFIX}"));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => {
+                    // Another backup may have taken it for an abandoned one in this moment.
+                    if file.try_lock().is_ok() && file.metadata()?.nlink() == 1 {
+                        return Ok(Self { path, _locked: file });
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("no name for the unfinished copy is free there"))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for UnfinishedBackup {
+    fn drop(&mut self) {
+        // If that fails, the next backup removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes unfinished backups of this user that no process has locked.
+fn remove_abandoned(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_unfinished =
+            name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_unfinished && is_abandoned(&entry.path()) {
+            // Another backup may have removed it meanwhile.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else {
+        return false;
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let is_own = file.metadata().is_ok_and(|found| found.is_file() && found.uid() == own);
+    is_own && !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}

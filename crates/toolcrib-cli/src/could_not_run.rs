@@ -7,7 +7,9 @@ use std::fmt;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::json;
 use toolcrib_search::near_names;
+use tracing::Level;
 
+use crate::logging::{self, LogFormat};
 use crate::{Exit, screen};
 
 /// The tip of `call` for JSON arguments in the place of an option's value.
@@ -71,7 +73,12 @@ pub(crate) fn report_parse(
     // Only built arguments have a display name.
     commands.build();
     add_tips(&mut error, arguments, &commands);
-    let _ = error.print();
+    if logging::asks_for_json(arguments) {
+        logging::start(LogFormat::Json, 0, true);
+        logging::line(Level::ERROR, error.render().to_string().trim_end());
+    } else {
+        let _ = error.print();
+    }
     // Without arguments, clap prints the help.
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if !is_help && asks_for_json(arguments) {

@@ -33,7 +33,7 @@ use crate::screen::WARNING;
 use crate::{arguments, screen};
 
 /// The names under which a config file is found by default.
-const DEFAULT_CONFIGS: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
+pub(crate) const DEFAULT_CONFIGS: [&str; 3] = ["config.yml", "config.yaml", "config.toml"];
 
 /// A crib and what was loaded for it.
 pub(crate) struct Started {
@@ -518,7 +518,7 @@ fn refused(error: ConfigError) -> anyhow::Error {
     if problems.is_empty() {
         return error.into();
     }
-    problems.iter().for_each(screen::note);
+    problems.iter().for_each(screen::mistake);
     let mistakes = error.problems(false);
     ShownMistakes { what: "the settings cannot be used", mistakes }.into()
 }

@@ -20,6 +20,8 @@ pub(super) struct Lines<W> {
     changed: Condvar,
     /// Opens the output.
     target: fn() -> W,
+    /// The line that stands for so many dropped lines.
+    dropped_lines: fn(u64) -> String,
 }
 
 #[derive(Default)]
@@ -33,8 +35,8 @@ struct LineQueue {
 }
 
 impl<W: Write + 'static> Lines<W> {
-    pub(super) fn new(target: fn() -> W) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), target }
+    pub(super) fn new(target: fn() -> W, dropped_lines: fn(u64) -> String) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), target, dropped_lines }
     }
 
     /// Starts the writing thread. Call it when threads may be started. If that fails, lines are
@@ -89,10 +91,7 @@ impl<W: Write + 'static> Lines<W> {
                 let _ = target.write_all(line);
             }
             if dropped > 0 {
-                let _ = writeln!(
-                    target,
-                    "{dropped} lines of the log were dropped: nobody read standard error"
-                );
+                let _ = writeln!(target, "{}", (self.dropped_lines)(dropped));
             }
             let _ = target.flush();
         }
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_unread_log_blocks_nobody_and_dropped_lines_are_counted() {
-        let lines = Arc::new(Lines::new(|| Pipe));
+        let lines = Arc::new(Lines::new(|| Pipe, |lines| format!("{lines} lines were dropped")));
         lines.start();
         let started = Instant::now();
         let line = vec![b'x'; 1024];
@@ -192,7 +191,7 @@ mod tests {
         IS_READ.store(true, Ordering::SeqCst);
         lines.flush(Duration::from_secs(10));
         let told = || String::from_utf8(WRITTEN.lock().unwrap().clone()).unwrap();
-        while !told().contains("lines of the log were dropped") {
+        while !told().contains("lines were dropped") {
             assert!(started.elapsed() < Duration::from_secs(20), "nobody was told");
             std::thread::sleep(Duration::from_millis(5));
         }

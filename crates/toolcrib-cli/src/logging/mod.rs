@@ -2,11 +2,14 @@
 
 mod lines;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use serde_json::json;
+use tracing::Level;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 #[cfg(not(feature = "otlp"))]
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -19,8 +22,11 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Stderr = anstream::AutoStream<std::io::Stderr>;
 
-/// The log lines of a server, which are written asynchronously. Other commands have none.
-static LINES: OnceLock<Arc<Lines<Stderr>>> = OnceLock::new();
+/// The log lines of a server, which are written asynchronously, and their format. Other commands have none.
+static LINES: OnceLock<(Arc<Lines<Stderr>>, LogFormat)> = OnceLock::new();
+
+/// What a server tells its operator beside the log, in the JSON format: it is logged whatever the level.
+const NOTES: &str = "toolcrib_cli::notes";
 
 /// The format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -30,6 +36,22 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl LogFormat {
+    /// The line that stands for dropped lines, from their number.
+    fn dropped_lines(self) -> fn(u64) -> String {
+        match self {
+            Self::Text => |dropped| {
+                format!("{dropped} lines of the log were dropped: nobody read standard error")
+            },
+            Self::Json => |dropped| {
+                let message = "lines of the log were dropped: nobody read standard error";
+                json!({"level": "WARN", "message": message, "lines": dropped, "target": NOTES})
+                    .to_string()
+            },
+        }
+    }
 }
 
 /// Starts logging. `RUST_LOG` takes precedence. Without it, servers log warnings and errors, and
@@ -45,8 +67,13 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = match format!("{NOTES}=info").parse() {
+        Ok(notes) => filter.add_directive(notes),
+        Err(_) => filter,
+    };
     let writer = if server {
-        let lines = LINES.get_or_init(|| Arc::new(Lines::new(anstream::stderr)));
+        let new = || (Arc::new(Lines::new(anstream::stderr, format.dropped_lines())), format);
+        let (lines, _) = LINES.get_or_init(new);
         log_panics();
         BoxMakeWriter::new(Writer(Arc::clone(lines)))
     } else {
@@ -70,22 +97,43 @@ pub(crate) fn start(format: LogFormat, verbose: u8, server: bool) {
 
 /// From now on log lines do not block the server. Call it when threads may be started.
 pub(crate) fn serve() {
-    if let Some(lines) = LINES.get() {
+    if let Some((lines, _)) = LINES.get() {
         lines.start();
     }
 }
 
-/// Writes a line in order with the log lines of a server. Returns `false` and writes nothing if
+/// Writes a text in order with the log lines of a server, in their format. Returns `false` and writes nothing if
 /// this is not a server.
-pub(crate) fn line(text: &str) -> bool {
-    let Some(lines) = LINES.get() else { return false };
-    lines.push(format!("{text}\n").into_bytes());
+pub(crate) fn line(level: Level, text: &str) -> bool {
+    let Some((lines, format)) = LINES.get() else { return false };
+    let plain = || anstream::adapter::strip_str(text).to_string();
+    match (format, level) {
+        (LogFormat::Text, _) => lines.push(format!("{text}\n").into_bytes()),
+        (LogFormat::Json, _) if text.is_empty() => {}
+        (LogFormat::Json, Level::ERROR) => tracing::error!(target: NOTES, "{}", plain()),
+        (LogFormat::Json, Level::WARN) => tracing::warn!(target: NOTES, "{}", plain()),
+        (LogFormat::Json, _) => tracing::info!(target: NOTES, "{}", plain()),
+    }
     true
+}
+
+/// Whether a command line that could not be parsed asks for log lines in JSON.
+pub(crate) fn asks_for_json(arguments: &[OsString]) -> bool {
+    let mut options = arguments.iter().take_while(|argument| *argument != "--");
+    let named = options.find_map(|option| match option.to_str()? {
+        "--log-format" => Some(None),
+        option => option.strip_prefix("--log-format=").map(Some),
+    });
+    match named {
+        Some(Some(format)) => format == "json",
+        Some(None) => options.next().is_some_and(|format| format == "json"),
+        None => std::env::var_os("TOOLCRIB_LOG_FORMAT").is_some_and(|format| format == "json"),
+    }
 }
 
 /// Waits briefly until all log lines are written.
 pub(crate) fn finish() {
-    if let Some(lines) = LINES.get() {
+    if let Some((lines, _)) = LINES.get() {
         lines.flush(FLUSH_TIMEOUT);
     }
 }

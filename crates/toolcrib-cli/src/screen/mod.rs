@@ -11,6 +11,7 @@ use anyhow::Context;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::{Diagnostic, Severity};
 use toolcrib::tool::{canonical_json, exact, fully_visible};
+use tracing::Level;
 
 /// Errors and refused calls.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -52,11 +53,19 @@ pub(crate) fn json_text(canonical: &str) -> anyhow::Result<()> {
 
 /// Prints to standard error; a closed standard error is ignored.
 pub(crate) fn note(text: impl AsRef<str>) {
-    if crate::logging::line(text.as_ref().trim_end()) {
-        return;
+    print_at(Level::INFO, text.as_ref());
+}
+
+/// Prints a mistake or another reason for a refusal to standard error.
+pub(crate) fn mistake(text: impl AsRef<str>) {
+    print_at(Level::ERROR, text.as_ref());
+}
+
+fn print_at(level: Level, text: &str) {
+    let text = text.trim_end();
+    if !crate::logging::line(level, text) {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
-    let mut stderr = anstream::stderr().lock();
-    let _ = writeln!(stderr, "{}", text.as_ref().trim_end());
 }
 
 /// Prints a question to standard error; the answer follows on its last line.
@@ -68,7 +77,7 @@ pub(crate) fn ask(question: impl AsRef<str>) {
 
 /// Prints why a command could not run.
 pub(crate) fn failure(error: &anyhow::Error) {
-    note(format!("{ERROR}error{ERROR:#}: {error:#}"));
+    mistake(format!("{ERROR}error{ERROR:#}: {error:#}"));
 }
 
 /// Whether standard error shows colours.
@@ -79,7 +88,7 @@ pub(crate) fn colour() -> bool {
 /// Prints problems of files to standard error.
 pub(crate) fn diagnostics(files: &DirectoryLoad, wanted: impl Fn(&Diagnostic) -> bool) {
     for (file, problem) in files.problems().filter(|(_, problem)| wanted(problem)) {
-        note(diagnostic(file, problem));
+        mistake(diagnostic(file, problem));
         note("");
     }
 }

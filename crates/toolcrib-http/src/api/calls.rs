@@ -98,8 +98,8 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D:
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BatchCall {
-    /// The caller's id of the call, unique within the batch. Default: `call_1`, `call_2` and so on,
-    /// by position.
+    /// The caller's id of the call, unique within the batch. Default: the id of the request with `_1`, `_2` and so
+    /// on, by position.
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     call_id: Option<String>,
@@ -153,7 +153,7 @@ impl PreparedCalls {
         Ok(Self { ready: vec![call], session, max_concurrency: None })
     }
 
-    pub(super) fn several(body: &JsonBody) -> Result<Self, Problem> {
+    pub(super) fn several(request: &RequestId, body: &JsonBody) -> Result<Self, Problem> {
         let BatchRequest { calls, session, max_concurrency } = body.read()?;
         if !(1..=BATCH_MAX).contains(&calls.len()) {
             let detail = format!("/calls: 1 to {BATCH_MAX} calls, not {}", calls.len());
@@ -166,7 +166,7 @@ impl PreparedCalls {
         for (position, (call, place)) in calls.into_iter().zip(places).enumerate() {
             object(&format!("/calls/{position}"), place)?;
             check_length(&format!("/calls/{position}/call_id"), call.call_id.as_deref())?;
-            let id = call.call_id.unwrap_or_else(|| format!("call_{}", position + 1));
+            let id = call.call_id.unwrap_or_else(|| format!("{}_{}", request.0, position + 1));
             if !ids.insert(id.clone()) {
                 let detail =
                     format!("/calls/{position}/call_id: another call has the id {id:?} already");
@@ -288,10 +288,11 @@ async fn waiting(api: &Api, turn: &Turn, answers: Vec<Answer>) -> Result<Respons
 pub(crate) async fn batch(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
+    Extension(id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let calls = PreparedCalls::several(&JsonBody::parse(&headers, &body)?)?;
+    let calls = PreparedCalls::several(&id, &JsonBody::parse(&headers, &body)?)?;
     if wants_events(&headers) {
         Request::none(&headers)?;
         return Ok(stream::batch(&api, &client, calls));

@@ -30,6 +30,7 @@ use crate::auth::client::Client;
 use crate::auth::entitlement::AdmittedRequest;
 use crate::auth::right::Access;
 use crate::idempotency::Request;
+use crate::observability::request_log::RequestId;
 use crate::serving::request_body::{JsonBody, RawArguments, arguments_at};
 
 /// The default number of runs on a page.
@@ -172,11 +173,12 @@ pub(super) fn with_location(status: StatusCode, body: &RunBody, id: &RunId) -> R
 pub(crate) async fn start(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
+    Extension(id): Extension<RequestId>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     store(&api)?;
-    let calls = PreparedCalls::several(&JsonBody::parse(&headers, &body)?)?;
+    let calls = PreparedCalls::several(&id, &JsonBody::parse(&headers, &body)?)?;
     let request = Request::of(&headers, &client.key_owner, &["runs"], &body)?;
     let own = api.clone();
     let work = async move { started(&own, &client, calls).await.into_response() };

@@ -85,9 +85,10 @@ async fn a_batch_is_answered_in_order() {
     ], "max_concurrency": 1});
     let answer = Ask::api(server.address, "POST /v1/batch").json(&body).send().await;
     assert_eq!(answer.status, 200);
+    let request = answer.header("x-request-id").expect("every answer has one").to_owned();
     let results = answer.json()["results"].clone();
     let ids: Vec<_> = (0..3).map(|n| results[n]["call_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["call_1", "mine", "call_3"]);
+    assert_eq!(ids, [&*format!("{request}_1"), "mine", &*format!("{request}_3")]);
     assert_eq!(results[1]["error"]["kind"], "execution");
     assert_eq!(results[2]["data"], json!({"x": 1}));
     server.end().await;

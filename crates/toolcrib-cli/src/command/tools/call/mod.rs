@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
+use toolcrib::core::unguessable;
 use toolcrib::tool::{CallId, ToolError, exact};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
@@ -69,9 +70,6 @@ pub(crate) struct CallOptions {
     toolset: ToolsetChoice,
 }
 
-/// The id of the only call.
-const CALL_ID: &str = "call_1";
-
 /// Why a tool that the client runs cannot be called from the command line.
 const AT_THE_CLIENT: &str =
     "it runs at the client of a server (`client: true`), and the command line has no client";
@@ -117,7 +115,7 @@ async fn answered(
              arguments, use `toolcrib call {} --dry-run`.",
             tool.name()
         ));
-        let id = CallId::new(CALL_ID);
+        let id = CallId::new(new_call_id()?);
         return Ok(Some((
             ToolResult::failure(id, tool.name(), error, Duration::ZERO),
             ScreenContent::default(),
@@ -178,7 +176,12 @@ fn the_call(turn: &Turn, own: &CallOptions, given: Option<String>) -> anyhow::Re
             turn.describe(&own.name).map_or(&empty, |definition| definition.input_schema());
         arguments::from_pairs(&own.pairs, schema)?
     };
-    Ok(ToolCall::new(CALL_ID, &*own.name, text))
+    Ok(ToolCall::new(new_call_id()?, &*own.name, text))
+}
+
+/// An id for the call that no other one has, so that audit records and logs of several runs can be told apart.
+fn new_call_id() -> anyhow::Result<String> {
+    Ok(format!("call_{}", unguessable::<8>()?))
 }
 
 /// The text of `--input`, if it was given.

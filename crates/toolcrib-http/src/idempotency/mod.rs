@@ -21,6 +21,8 @@ use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, Claim, Stor
 const KEY: &str = "idempotency-key";
 /// Marks an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// When a request is worth repeating whose key could not be stored: the store tries again as often.
+const STORE_RETRY: Duration = Duration::from_secs(2);
 /// The longest key, in bytes.
 const KEY_MAX: usize = 256;
 
@@ -217,6 +219,12 @@ async fn once(
             })
         }
         // Without the store, running it only once cannot be guaranteed.
+        Err(AnswerError::Unavailable(problem)) => {
+            tracing::warn!(%problem, "a request was refused: its Idempotency-Key could not be stored");
+            let detail = "the Idempotency-Key could not be stored at present, so nothing was run: send the \
+                          request again later";
+            Some(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(STORE_RETRY))
+        }
         Err(error) => Some(Problem::internal("the Idempotency-Key could not be stored", &error)),
     };
     if let Some(problem) = refused {

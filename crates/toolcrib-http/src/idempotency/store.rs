@@ -159,6 +159,9 @@ impl AnswerLimits {
 pub enum AnswerError {
     /// There are too many keys.
     Full(Full),
+    /// Nothing can be stored at present, for example because the disk is full; the text is for the operator. Nothing
+    /// was changed.
+    Unavailable(String),
     /// The store does not work; the text is for the operator.
     Failed(String),
 }
@@ -167,7 +170,7 @@ impl fmt::Display for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full(full) => full.fmt(f),
-            Self::Failed(problem) => f.write_str(problem),
+            Self::Unavailable(problem) | Self::Failed(problem) => f.write_str(problem),
         }
     }
 }

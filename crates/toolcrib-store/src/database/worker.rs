@@ -265,7 +265,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Why a change is lost that did not fail itself: the disk has failed, or another change in its transaction.
     fn rolled_back(&self, problem: &str) -> DatabaseError {
+        if let Some(error) = self.shared.trouble.now() {
+            return error;
+        }
         let problem = format!("the change was rolled back with others that failed: {problem}");
         DatabaseError::Failed { place: self.shared.place.to_string(), problem }
     }

@@ -172,6 +172,13 @@ impl AnswerStore for Answers {
 
 impl From<DatabaseError> for AnswerError {
     fn from(error: DatabaseError) -> Self {
-        Self::Failed(error.to_string())
+        let text = error.to_string();
+        match error {
+            DatabaseError::DiskFull { .. }
+            | DatabaseError::Disk { .. }
+            | DatabaseError::ReadOnly { .. }
+            | DatabaseError::Locked { .. } => Self::Unavailable(text),
+            _ => Self::Failed(text),
+        }
     }
 }

@@ -71,7 +71,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
         let reply = ask(&line, &id, &body(&id));
         match reply.status {
             200 | 424 => ledger.enter(&id, told(&id, &reply)),
-            500 | 503 => {
+            503 => {
+                assert_eq!(reply.header("retry-after"), Some("2"), "{reply:?}");
                 turned_away += 1;
                 ledger.enter(&id, Ok(Told::Refused));
             }

@@ -41,6 +41,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How long waiting records are still sent at the end, and how long a flush waits.
 const LAST: Duration = Duration::from_secs(2);
 
+/// How long a request may take that begins after the end.
+const SHORT: Duration = Duration::from_millis(200);
+
 /// Sends each audit record as a log record (severity INFO, the record's JSON as its body), from a thread of its own.
 ///
 /// A call never waits for the collector. Up to 4,096 records wait while it is unavailable; further ones are lost and
@@ -190,6 +193,17 @@ impl AuditSink for OtlpAudit {
             let _ = sent.recv_timeout(LAST);
         }
     }
+
+    fn finish(&self) {
+        let _ = self.state.until.set(Instant::now() + LAST);
+        let Some(queue) = &self.queue else { return };
+        let (done, sent) = sync_channel(1);
+        // A full queue is empty after `LAST`.
+        if queue.send(AuditMessage::Flush(done)).is_ok() {
+            // An error means that the thread is gone.
+            let _ = sent.recv_timeout(2 * LAST);
+        }
+    }
 }
 
 impl Drop for OtlpAudit {
@@ -214,6 +228,7 @@ struct AuditSender {
 
 impl AuditSender {
     fn run(self, messages: &Receiver<AuditMessage>) {
+        let mut unsent = 0;
         while let Ok(first) = messages.recv() {
             let (mut records, mut bytes, mut waiting) = (Vec::new(), 0, Vec::new());
             let mut next = Some(first);
@@ -229,12 +244,16 @@ impl AuditSender {
                 let has_room = records.len() < BATCH && bytes < BATCH_BYTES;
                 next = if has_room { messages.try_recv().ok() } else { None };
             }
-            self.deliver(&records);
+            unsent += self.deliver(&records, unsent > 0);
+            if !waiting.is_empty() {
+                report_unsent(&mut unsent);
+            }
             for done in waiting {
                 // The caller may have stopped waiting.
                 let _ = done.send(());
             }
         }
+        report_unsent(&mut unsent);
     }
 
     fn log_record(&self, record: &AuditRecord, text: String) -> SdkLogRecord {
@@ -248,14 +267,15 @@ impl AuditSender {
         log
     }
 
-    /// Sends records as soon as the collector accepts them.
-    fn deliver(&self, records: &[SdkLogRecord]) {
+    /// Sends records as soon as the collector accepts them. Returns how many were left when the server had to end.
+    /// Once it has ended and the collector `is_given_up`, nothing is tried any more.
+    fn deliver(&self, records: &[SdkLogRecord], is_given_up: bool) -> u64 {
         if records.is_empty() {
-            return;
+            return 0;
         }
         let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
         let batch: Vec<_> = records.iter().map(|record| (record, &self.scope)).collect();
-        while !self.state.is_over() {
+        while !(is_given_up && self.state.is_over()) {
             self.state.status.store(0, Ordering::Relaxed);
             let export = self.exporter.export(LogBatch::new(&batch));
             let sent = self.runtime.block_on(async {
@@ -265,29 +285,48 @@ impl AuditSender {
                 }
             });
             let problem = match sent {
-                Some(Ok(())) => return self.state.set_problem(None),
+                Some(Ok(())) => {
+                    self.state.set_problem(None);
+                    return 0;
+                }
                 Some(Err(error)) => error.to_string(),
                 None => break,
             };
             // The collector will never accept these; others it may.
             if matches!(self.state.status.load(Ordering::Relaxed), 400 | 413 | 422) {
                 self.state.lose(count, &problem);
-                return self.state.set_problem(Some(problem));
+                self.state.set_problem(Some(problem));
+                return 0;
             }
             self.state.set_problem(Some(problem));
+            if self.state.is_over() {
+                break;
+            }
             let failed_at = Instant::now();
             while failed_at.elapsed() < RETRY && !self.state.is_over() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        self.state.lose(count, "the collector was unavailable when the server ended");
+        self.state.lost.fetch_add(count, Ordering::Relaxed);
+        count
     }
 }
 
-/// Resolves when the server has been ending for long enough.
+/// Resolves when the server has been ending for long enough; a request that begins later has a short time, too.
 async fn end_of(state: &SenderState) {
-    while !state.is_over() {
+    let began = Instant::now();
+    while !state.is_over() || began.elapsed() < SHORT {
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn report_unsent(unsent: &mut u64) {
+    let records = std::mem::take(unsent);
+    if records > 0 {
+        tracing::error!(
+            records,
+            "audit records were not sent to the collector before the server ended; `audit.file` has them if it is set"
+        );
     }
 }
 

@@ -349,7 +349,8 @@ impl Toolcrib {
     /// Shuts down: new calls are `unavailable`, running calls have `grace` to end and are then
     /// `cancelled`, and every tool is closed. Then the connections to other MCP servers are closed,
     /// and their programs end within a second. When this returns, the audit log that
-    /// [`resources`](ToolcribBuilder::resources) opened is flushed. It is idempotent.
+    /// [`resources`](ToolcribBuilder::resources) opened has all records, as far as its places accept them within two
+    /// seconds each; the rest is counted and logged. It is idempotent.
     ///
     /// ```
     /// use std::time::Duration;
@@ -375,7 +376,7 @@ impl Toolcrib {
             let audit = self.audit_sinks.clone();
             // This fails only if the runtime is shutting down too: then the log is flushed when it
             // is dropped.
-            let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
+            let _ = tokio::task::spawn_blocking(move || audit.finish()).await;
         }
         report
     }

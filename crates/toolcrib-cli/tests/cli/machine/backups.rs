@@ -126,6 +126,47 @@ fn a_backup_follows_no_link_replaces_no_file_and_is_not_written_where_tools_work
 }
 
 #[test]
+fn a_backup_is_not_written_to_a_place_of_the_server() {
+    let crib = Crib::new(&[]);
+    // The config is `config.yml`. With a second one, no server would start.
+    crib.config(&format!(
+        "{CONFIG}workspace: {{root: workspace}}\naudit: {{file: logs/audit.jsonl}}\n\
+         secrets: {{key: {{file: secrets/key}}}}\n"
+    ));
+    for folder in ["logs", "secrets", "tools.d/more", "elsewhere"] {
+        std::fs::create_dir_all(crib.path().join(folder)).expect("a folder");
+    }
+    assert_eq!(crib.run(&["call", "calculator", "expression=1"]).code, Some(0));
+    let door = crib.home().join("manifests");
+    symlink(crib.path().join("tools.d"), &door).expect("a link");
+    for place in [
+        "config.yml",
+        "config.yaml",
+        "config.toml",
+        "tools.d/backup.yaml",
+        "tools.d/backup.db",
+        "tools.d/more/backup.db",
+        "state/backup.db",
+        "state/toolcrib.db",
+        "state/servers/1",
+        "logs/audit.jsonl",
+        "logs/audit.jsonl.1",
+        "secrets/key",
+        "toolcrib.lock",
+    ] {
+        let file = crib.path().join(place);
+        let before = std::fs::read(&file).ok();
+        let run = backup(&crib, &file);
+        assert_eq!(run.code, Some(2), "{place}: {run:?}");
+        assert!(run.stderr.contains("belongs to this server"), "{place}: {run:?}");
+        assert_eq!(std::fs::read(&file).ok(), before, "{place}");
+    }
+    assert_eq!(backup(&crib, &door.join("backup.db")).code, Some(2), "nor through a link");
+    let run = backup(&crib, &crib.path().join("elsewhere/backup.db"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
 fn a_call_is_sent_to_syslog_and_a_server_without_syslog_says_so_and_goes_on() {
     let crib = Crib::new(&[]);
     let path = crib.home().join("log");
@@ -165,4 +206,39 @@ fn a_call_is_sent_to_syslog_and_a_server_without_syslog_says_so_and_goes_on() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(ready()["audit_lost"], 0);
+}
+
+#[test]
+fn records_that_wait_when_a_server_stops_are_sent_and_those_that_cannot_be_are_counted_in_its_log()
+{
+    for comes_back in [true, false] {
+        let crib = Crib::new(&[]);
+        let (path, log) = (crib.home().join("syslog"), crib.home().join("log"));
+        let config = format!("audit: {{file: audit.jsonl, syslog: {}}}\n", path.display());
+        crib.config(&format!("{CONFIG}{config}"));
+        let file = std::fs::File::create(&log).expect("there is room");
+        let mut server = Http::start_with_log(&crib, TOKEN, file);
+        for _ in 0..3 {
+            let body = json!({"arguments": {"expression": "1+1"}});
+            assert_eq!(server.ask("POST /v1/tools/calculator/call", Some(&body)).status, 200);
+        }
+        let began = Instant::now();
+        server.server.signal("TERM");
+        std::thread::sleep(Duration::from_millis(500));
+        let syslog = comes_back.then(|| UnixDatagram::bind(&path).expect("a socket"));
+        assert_eq!(server.server.ended(), Some(0));
+        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+        let file = std::fs::read_to_string(crib.path().join("audit.jsonl")).expect("a file");
+        assert_eq!(file.lines().count(), 3, "{file}");
+        let log = std::fs::read_to_string(&log).expect("a log");
+        let said =
+            log.contains("audit records were not sent to syslog") && log.contains("records=3");
+        assert_eq!(said, !comes_back, "{log}");
+        if let Some(syslog) = syslog {
+            syslog.set_nonblocking(true).expect("it is ours");
+            let mut message = [0; 8192];
+            let received = (0..4).filter(|_| syslog.recv(&mut message).is_ok()).count();
+            assert_eq!(received, 3, "{log}");
+        }
+    }
 }

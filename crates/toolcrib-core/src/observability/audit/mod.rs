@@ -65,6 +65,12 @@ pub trait AuditSink: Send + Sync + 'static {
     /// Waits until everything recorded so far is written or sent, or lost and counted; a place that may
     /// be unavailable for long is waited for only briefly. Blocks the thread. Default: returns at once.
     fn flush(&self) {}
+
+    /// Called when the server ends: as [`flush`](Self::flush), and what cannot be sent soon is given up, counted as lost,
+    /// and its number logged. Default: flushes.
+    fn finish(&self) {
+        self.flush();
+    }
 }
 
 /// How arguments are recorded.

@@ -53,6 +53,12 @@ impl AuditSink for AuditSinks {
             place.flush();
         }
     }
+
+    fn finish(&self) {
+        for place in self.places() {
+            place.finish();
+        }
+    }
 }
 
 impl fmt::Debug for AuditSinks {

@@ -6,7 +6,7 @@ mod connection;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -79,11 +79,17 @@ struct Message {
 struct SenderState {
     lost: AtomicU64,
     said: AtomicBool,
-    is_ending: AtomicBool,
+    /// Until when what waits is still sent, once the server ends.
+    until: OnceLock<Instant>,
     problem: Mutex<Option<String>>,
 }
 
 impl SenderState {
+    /// Whether the server has been ending for long enough.
+    fn is_over(&self) -> bool {
+        self.until.get().is_some_and(|until| Instant::now() >= *until)
+    }
+
     fn lose(&self, records: u64, reason: &str) {
         self.lost.fetch_add(records, Ordering::Relaxed);
         if !self.said.swap(true, Ordering::Relaxed) {
@@ -114,7 +120,7 @@ impl SyslogAudit {
             connection: Connection::new(address.clone()),
             address: address.clone(),
             state: Arc::clone(&state),
-            until: None,
+            unsent: 0,
         };
         let sender = std::thread::Builder::new()
             .name("toolcrib-syslog".into())
@@ -178,11 +184,22 @@ impl AuditSink for SyslogAudit {
     fn flush(&self) {
         Self::flush(self);
     }
+
+    fn finish(&self) {
+        let _ = self.state.until.set(Instant::now() + LAST);
+        let Some(queue) = &self.queue else { return };
+        let (done, sent) = sync_channel(1);
+        // A full queue is empty after `LAST`.
+        if queue.send(SenderMessage::Flush(done)).is_ok() {
+            // An error means that the sender is gone, or that connecting takes longer.
+            let _ = sent.recv_timeout(2 * LAST);
+        }
+    }
 }
 
 impl Drop for SyslogAudit {
     fn drop(&mut self) {
-        self.state.is_ending.store(true, Ordering::Relaxed);
+        let _ = self.state.until.set(Instant::now() + LAST);
         drop(self.queue.take());
         if let Some(sender) = self.sender.take() {
             // A panic of the sender has been reported by its own thread.
@@ -203,8 +220,8 @@ struct SyslogSender {
     connection: Connection,
     address: SyslogAddress,
     state: Arc<SenderState>,
-    /// Until when what waits is still sent, once the server ends.
-    until: Option<Instant>,
+    /// Records that could not be sent before the end, and that were not logged yet.
+    unsent: u64,
 }
 
 impl SyslogSender {
@@ -213,16 +230,30 @@ impl SyslogSender {
             match message {
                 SenderMessage::Record(message) => self.deliver(&message),
                 SenderMessage::Flush(done) => {
+                    self.report_unsent();
                     // Who asked may have stopped waiting.
                     let _ = done.send(());
                 }
             }
         }
+        self.report_unsent();
+    }
+
+    fn report_unsent(&mut self) {
+        let records = std::mem::take(&mut self.unsent);
+        if records > 0 {
+            tracing::error!(
+                address = %self.address,
+                records,
+                "audit records were not sent to syslog before the server ended; `audit.file` has them if it is set"
+            );
+        }
     }
 
     /// Sends a message, as soon as syslog takes it.
     fn deliver(&mut self, message: &Message) {
-        while !self.is_over() {
+        // After the end each record is tried once more, as long as syslog takes them.
+        while self.unsent == 0 || !self.state.is_over() {
             let sent = match self.connection.send(&message.text) {
                 Err(SendError::TooLarge) => match &message.short {
                     Some(short) => self.connection.send(short),
@@ -239,20 +270,16 @@ impl SyslogSender {
                     self.state.set_problem(Some(problem), &self.address);
                 }
             }
+            if self.state.is_over() {
+                break;
+            }
             let failed_at = Instant::now();
-            while failed_at.elapsed() < RETRY && !self.is_over() {
+            while failed_at.elapsed() < RETRY && !self.state.is_over() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        self.state.lose(1, "syslog was away when the server ended");
-    }
-
-    /// Whether the server has been ending for long enough.
-    fn is_over(&mut self) -> bool {
-        if self.until.is_none() && self.state.is_ending.load(Ordering::Relaxed) {
-            self.until = Some(Instant::now() + LAST);
-        }
-        self.until.is_some_and(|until| Instant::now() >= until)
+        self.unsent += 1;
+        self.state.lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Lines<W> {
     /// Opens the output.
     target: fn() -> W,
     /// The line that stands for so many dropped lines.
-    dropped_lines: fn(u64) -> String,
+    describe_dropped: fn(u64) -> String,
 }
 
 #[derive(Default)]
@@ -35,8 +35,8 @@ struct LineQueue {
 }
 
 impl<W: Write + 'static> Lines<W> {
-    pub(super) fn new(target: fn() -> W, dropped_lines: fn(u64) -> String) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), target, dropped_lines }
+    pub(super) fn new(target: fn() -> W, describe_dropped: fn(u64) -> String) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), target, describe_dropped }
     }
 
     /// Starts the writing thread. Call it when threads may be started. If that fails, lines are
@@ -91,7 +91,7 @@ impl<W: Write + 'static> Lines<W> {
                 let _ = target.write_all(line);
             }
             if dropped > 0 {
-                let _ = writeln!(target, "{}", (self.dropped_lines)(dropped));
+                let _ = writeln!(target, "{}", (self.describe_dropped)(dropped));
             }
             let _ = target.flush();
         }

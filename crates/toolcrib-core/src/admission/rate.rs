@@ -42,7 +42,7 @@ impl TokenBucket {
         // Nothing panics under the lock.
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.fill(Instant::now());
-        if tokens.has_one() {
+        if tokens.whole() > 0 {
             tokens.take();
             return Ok(());
         }
@@ -71,16 +71,16 @@ impl Tokens {
         Self { each, full, here: full, filled: now }
     }
 
-    /// Adds what came since the last time, and returns it.
-    pub(super) fn fill(&mut self, now: Instant) -> i128 {
+    /// Adds what came since the last time.
+    pub(super) fn fill(&mut self, now: Instant) {
         let passed = nanos(now.saturating_duration_since(self.filled));
         self.filled = now;
         self.here = (self.here + passed).min(self.full);
-        passed
     }
 
-    pub(super) fn has_one(&self) -> bool {
-        self.here >= self.each
+    /// How many whole tokens are there.
+    pub(super) fn whole(&self) -> i128 {
+        self.here / self.each
     }
 
     pub(super) fn take(&mut self) {

@@ -12,26 +12,36 @@ use crate::admission::rate::{Tokens, nanoseconds};
 /// forgotten.
 const IDENTITIES_MAX: usize = 1_000;
 
-/// One bucket for all identities, of which each active one has an equal share.
+/// One bucket for all identities, whose tokens go to the active ones in turn.
 ///
-/// A token in the share of one identity cannot be taken by another, unless the bucket has more tokens than
-/// the shares of all others hold. So a burst of one identity leaves the others their shares, while nothing
-/// of the rate is lost: where the others take nothing, their shares fill, and each further token may be
-/// taken by anyone. An identity that is alone has the whole bucket.
+/// Each whole token that is there is held for one identity, and only that identity can take it. A token that
+/// comes goes to the identity that has waited longest, until each holds its equal part of a full bucket;
+/// then the further ones are spare, and anyone may take them. So a burst of one identity leaves the others
+/// what they hold, in whatever order they come, and nothing of the rate is lost where the others take
+/// nothing. An identity that is alone has the whole bucket.
 #[derive(Debug)]
 pub(super) struct FairBucket {
     tokens: Tokens,
     per: Duration,
     shares: HashMap<Box<str>, Share>,
+    /// How many turns were given out.
+    turns: u64,
 }
 
 #[derive(Debug)]
 struct Share {
-    /// What others cannot take, counted as the tokens are; below 0 what it has taken of the others'.
-    here: i128,
+    /// Tokens that only this identity can take.
+    held: i128,
+    /// Who is next: tokens that come go to the least.
+    turn: Turn,
     /// Active until then: for a period after its last call, or after it was told to come back.
     until: Instant,
 }
+
+/// The place of an identity in the order in which tokens go round. Its time is when it joined, so that a new
+/// one comes behind those that have waited since before; and when it gets a token, the time that one token
+/// takes after that. The number tells apart what has the same time.
+type Turn = (Instant, u64);
 
 /// A call for which there is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,57 +55,58 @@ pub(super) struct Refused {
 impl FairBucket {
     /// A full bucket that nobody has a share of.
     pub(super) fn new(limit: RateLimit, now: Instant) -> Self {
-        Self { tokens: Tokens::new(limit, now), per: limit.per(), shares: HashMap::new() }
+        let tokens = Tokens::new(limit, now);
+        Self { tokens, per: limit.per(), shares: HashMap::new(), turns: 0 }
     }
 
     /// Takes a token for an identity.
     pub(super) fn take(&mut self, identity: &str, now: Instant) -> Result<(), Refused> {
-        self.fill(now);
-        self.join(identity, now);
-        let each = self.tokens.each;
-        let (mut reserved, mut promised, mut lapse) = (0, 0, now);
-        for (_, other) in self.shares.iter().filter(|(name, _)| ***name != *identity) {
-            reserved += other.here.max(0);
-            promised += if other.here >= each { each } else { 0 };
-            lapse = lapse.max(other.until);
-        }
-        let active = self.count();
-        let Some(share) = self.shares.get_mut(identity) else { return Ok(()) };
-        let has_own = share.here >= each;
-        let has_spare = self.tokens.here >= each + reserved;
-        let wait = if self.tokens.has_one() && (has_own || has_spare) {
-            self.tokens.take();
-            // Spare tokens are nobody's share.
-            share.here = if has_own { share.here - each } else { share.here.min(0) };
-            None
-        } else if has_own {
-            // The next tokens are for those that have a right to one.
-            Some(self.tokens.until(each + promised))
-        } else {
-            // Its share grows by its part of the time, or faster when others become inactive.
-            let own = nanoseconds((each - share.here).saturating_mul(active));
-            Some(self.tokens.until(each).max(own.min(lapse - now)))
-        };
-        let back = wait.unwrap_or_default().saturating_add(self.per);
-        share.until = now.checked_add(back).unwrap_or(share.until);
-        wait.map_or(Ok(()), |wait| Err(Refused { wait, is_shared: active > 1 }))
-    }
-
-    /// Adds the tokens that came meanwhile, to each active identity an equal part.
-    fn fill(&mut self, now: Instant) {
-        let passed = self.tokens.fill(now);
+        self.tokens.fill(now);
         if self.shares.len() > 1 {
             self.shares.retain(|_, share| share.until > now);
         }
-        let (part, full) = (passed / self.count().max(1), self.full_share());
-        for share in self.shares.values_mut() {
-            share.here = (share.here + part).min(full);
+        self.deal(now);
+        self.join(identity, now);
+        let is_any_spare = self.spare() > 0;
+        let Some(own) = self.shares.get_mut(identity) else { return Ok(()) };
+        let is_served = own.held > 0 || is_any_spare;
+        if is_served {
+            self.tokens.take();
+            own.held = (own.held - 1).max(0);
+        }
+        let wait = if is_served { Duration::ZERO } else { self.wait(identity, now) };
+        let is_shared = self.shares.len() > 1;
+        if let Some(own) = self.shares.get_mut(identity) {
+            own.until = now.checked_add(wait.saturating_add(self.per)).unwrap_or(own.until);
+        }
+        if is_served { Ok(()) } else { Err(Refused { wait, is_shared }) }
+    }
+
+    /// Gives the tokens that nobody holds to those that hold less than an equal part of a full bucket, in
+    /// turn.
+    fn deal(&mut self, now: Instant) {
+        let (mut left, most, next) = (self.spare(), self.most_held(), self.after_a_token(now));
+        while left > 0 {
+            let mut open: Vec<_> =
+                self.shares.values_mut().filter(|share| share.held < most).collect();
+            if open.is_empty() {
+                return;
+            }
+            open.sort_unstable_by_key(|share| share.turn);
+            let each = (left / count(open.len())).max(1);
+            for share in open {
+                let given = each.min(most - share.held).min(left);
+                if given > 0 {
+                    self.turns += 1;
+                    (share.held, share.turn) = (share.held + given, (next, self.turns));
+                    left -= given;
+                }
+            }
         }
     }
 
-    /// Gives a new identity an equal part of the tokens that are there: those that nobody has a share of
-    /// and, if these do not suffice, some of the largest shares. It has a right to the next token even if
-    /// there is none: those without a right to one owe it that.
+    /// Gives a new identity an equal part of the tokens that are there: those that nobody holds and, if these
+    /// do not suffice, some of those who hold the most.
     fn join(&mut self, identity: &str, now: Instant) {
         if self.shares.contains_key(identity) {
             return;
@@ -106,51 +117,69 @@ impl FairBucket {
                 self.shares.remove(&oldest);
             }
         }
-        self.shares.insert(identity.into(), Share { here: 0, until: now });
-        let (each, most) = (self.tokens.each, self.equal_part(identity));
-        let (mut reserved, mut debtors) = (0, 0);
-        for (name, share) in &mut self.shares {
-            share.here = share.here.min(most);
-            reserved += share.here.max(0);
-            debtors += i128::from(share.here < each && **name != *identity);
+        let most = self.most_beside_a_new_one();
+        for share in self.shares.values_mut() {
+            share.held = share.held.min(most);
         }
-        let free = (self.tokens.here - reserved).clamp(0, most);
-        let owed = if debtors == 0 { 0 } else { (each - free).max(0) };
-        for (name, share) in &mut self.shares {
-            if **name == *identity {
-                share.here = free + owed;
-            } else if share.here < each {
-                share.here = (share.here - owed / debtors).max(-self.tokens.full);
-            }
+        self.turns += 1;
+        let new = Share { held: 0, turn: (now, self.turns), until: now };
+        self.shares.insert(identity.into(), new);
+        let (held, next) = (self.spare().min(self.most_held()), self.after_a_token(now));
+        if let Some(share) = self.shares.get_mut(identity).filter(|_| held > 0) {
+            (share.held, share.turn.0) = (held, next);
         }
     }
 
     /// The most that each may hold of the tokens that are there, so that there is as much for a new identity:
-    /// at least one token. What whole tokens leave is nobody's share, so that no token is split among them.
-    fn equal_part(&self, new: &str) -> i128 {
-        let others = || self.shares.iter().filter(|(name, _)| ***name != *new);
-        let mut part = self.tokens.here / self.count().max(1);
+    /// at least one, because nobody's last token goes to another.
+    fn most_beside_a_new_one(&self) -> i128 {
+        let all = self.tokens.whole();
+        let mut most = all / count(self.shares.len() + 1);
         loop {
-            // Those who hold less than this part leave more to the others.
-            let less = || others().map(|(_, share)| share.here).filter(|here| *here < part);
-            let kept: i128 = less().map(|here| here.max(0)).sum();
-            let sharing = self.count() - i128::try_from(less().count()).unwrap_or(0);
-            let next = (self.tokens.here - kept) / sharing.max(1);
-            if next <= part {
-                return (part - part % self.tokens.each).clamp(self.tokens.each, self.full_share());
+            // Those who hold less leave more to the others.
+            let less = self.shares.values().map(|share| share.held).filter(|held| *held < most);
+            let (holders, kept) =
+                less.fold((0, 0), |(holders, kept), held| (holders + 1, kept + held));
+            let next = (all - kept) / (count(self.shares.len() + 1) - holders);
+            if next <= most {
+                return most.max(1);
             }
-            part = next;
+            most = next;
         }
     }
 
-    /// The most that the share of one identity holds: at least one token.
-    fn full_share(&self) -> i128 {
-        (self.tokens.full / self.count().max(1)).max(self.tokens.each)
+    /// How long until there is a token for an identity that holds none: when it is its turn, or when all
+    /// others are inactive.
+    fn wait(&self, identity: &str, now: Instant) -> Duration {
+        let Some(share) = self.shares.get(identity) else { return Duration::ZERO };
+        let (mut before, mut lapse) = (1, now);
+        for other in self.shares.values().filter(|other| other.turn != share.turn) {
+            let is_earlier = other.turn < share.turn && other.held < self.most_held();
+            before += other.held + i128::from(is_earlier);
+            lapse = lapse.max(other.until);
+        }
+        let own = self.tokens.until(before * self.tokens.each);
+        self.tokens.until(self.tokens.each).max(own.min(lapse - now))
     }
 
-    fn count(&self) -> i128 {
-        i128::try_from(self.shares.len()).unwrap_or(i128::MAX)
+    /// When the time of one more token has passed.
+    fn after_a_token(&self, now: Instant) -> Instant {
+        now.checked_add(nanoseconds(self.tokens.each)).unwrap_or(now)
     }
+
+    /// How many tokens nobody holds.
+    fn spare(&self) -> i128 {
+        self.tokens.whole() - self.shares.values().map(|share| share.held).sum::<i128>()
+    }
+
+    /// The most that one identity holds: an equal part of a full bucket, and at least one token.
+    fn most_held(&self) -> i128 {
+        (self.tokens.full / self.tokens.each / count(self.shares.len()).max(1)).max(1)
+    }
+}
+
+fn count(identities: usize) -> i128 {
+    i128::try_from(identities).unwrap_or(i128::MAX)
 }
 
 #[cfg(test)]

@@ -135,6 +135,35 @@ async fn a_call_that_comes_back_when_it_was_told_to_is_let_in() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_identity_that_comes_third_takes_no_token_that_the_first_holds() {
+    let mut calls = Calls::new("2/h");
+    calls.call("ada").unwrap();
+    assert!(calls.call("bob").is_err() && calls.call("cat").is_err());
+    assert_eq!(calls.call("ada"), Ok(()));
+    // The next tokens go round in the order in which they came.
+    calls.pass(1_800);
+    assert!(calls.call("cat").is_err() && calls.call("ada").is_err());
+    assert_eq!(calls.call("bob"), Ok(()));
+    calls.pass(1_800);
+    assert!(calls.call("bob").is_err() && calls.call("ada").is_err());
+    assert_eq!(calls.call("cat"), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_that_come_together_go_round_over_several_deals() {
+    let mut calls = Calls::new("20/min");
+    let _ = (calls.burst("ada", 100), calls.burst("eve", 100));
+    let mut served = (0, 0);
+    for _ in 0..20 {
+        // Three tokens for two identities.
+        calls.pass(9);
+        served.0 += calls.burst("ada", 100);
+        served.1 += calls.burst("eve", 100);
+    }
+    assert_eq!(served, (30, 30));
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_identities_are_forgotten_again() {
     let mut calls = Calls::new("100/s");
     for number in 0..5_000 {
@@ -161,6 +190,74 @@ proptest! {
                 served += u128::from(calls.call(&who.to_string()).is_ok());
                 let passed = (calls.now - calls.begun).as_millis();
                 prop_assert!(served <= 30 + passed / 2_000, "{served} in {passed} ms");
+            }
+            Ok(())
+        })?;
+    }
+
+    /// The model: of the tokens that are taken in any time, each identity that calls all the while gets its equal
+    /// part, whatever the order in which they call.
+    #[test]
+    fn every_identity_gets_its_equal_part_of_any_time_in_any_order(
+        identities in 2..6_usize,
+        limit in prop::sample::select(vec!["1/min", "3/min", "20/min"]),
+        orders in prop::collection::vec((any::<usize>(), 1..20_u64), 50..100),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut calls = Calls::new(limit);
+            let mut served = vec![vec![0; identities]];
+            for (mut order, seconds) in orders {
+                let mut counts = served.last().unwrap().clone();
+                let mut left: Vec<_> = (0..identities).collect();
+                while !left.is_empty() {
+                    let who = left.remove(order % left.len());
+                    order /= left.len() + 1;
+                    counts[who] += calls.burst(&who.to_string(), 30);
+                }
+                served.push(counts);
+                calls.pass(seconds);
+            }
+            // At first, those that come early find a full bucket.
+            for (begin, before) in served.iter().enumerate().skip(1) {
+                for after in &served[begin..] {
+                    let tokens = after.iter().sum::<usize>() - before.iter().sum::<usize>();
+                    let shares = after.iter().zip(before).map(|(after, before)| after - before);
+                    let least = shares.min().unwrap();
+                    prop_assert!(least + 1 >= tokens / identities, "{least} of {tokens}");
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Whoever could take a token can still take it after all others have taken what they can.
+    #[test]
+    fn nobody_takes_what_another_holds(
+        steps in prop::collection::vec((0..5_usize, 0..40_000_u64), 1..200),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut calls = Calls::new("3/min");
+            for (who, millis) in steps {
+                calls.now += Duration::from_millis(millis);
+                // All are known, so that nobody joins between the two.
+                let all: Vec<_> = (0..5).map(|who| who.to_string()).collect();
+                let holds = |calls: &Calls| {
+                    let share = calls.bucket.shares.get(&*all[who]);
+                    share.is_some_and(|share| share.held > 0 && share.until > calls.now)
+                };
+                let _ = calls.bucket.take(&all[(who + 1) % 5], calls.now);
+                let held = holds(&calls);
+                for other in all.iter().filter(|other| **other != all[who]) {
+                    if calls.bucket.shares.contains_key(&**other) {
+                        calls.burst(other, 10);
+                    }
+                }
+                let taken = calls.call(&all[who]);
+                prop_assert!(!held || taken.is_ok());
             }
             Ok(())
         })?;

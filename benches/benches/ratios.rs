@@ -91,7 +91,7 @@ fn cached_calls() {
 fn batches() {
     let title = format!("Batch of {} ready calls", batch::CALLS);
     let table = Table::begin(&title, MICROSECONDS, "ours/batch");
-    let targets = [Target::Below("ours/spawned"), Target::Times(1.3, "rmcp/joined")];
+    let targets = [Target::Below("ours/spawned"), Target::Below("rmcp/joined")];
     for size in SIZES {
         let rounds = measured(batch::contenders(size), 500);
         table.rows(&format!("{size} tools"), &rounds, &targets);

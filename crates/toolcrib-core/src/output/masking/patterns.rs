@@ -8,11 +8,14 @@ use super::MaskError;
 use super::unescape::Readings;
 
 /// How many bytes of values are searched for with the fast, large automaton.
-const FAST_BYTES: usize = 32 * 1024;
+const FAST_BYTES: usize = 16 * 1024;
 
 /// Everything that is masked.
 pub(super) struct Patterns {
-    automaton: AhoCorasick,
+    /// Says whether there is a value, several times as fast as the other says which.
+    any: AhoCorasick,
+    /// Finds all values, also those that overlap.
+    every: AhoCorasick,
     /// The values, sorted.
     values: Vec<Box<str>>,
     /// Whether one of them could occur in a JSON number.
@@ -27,20 +30,25 @@ impl Patterns {
         values.sort_unstable();
         values.dedup();
         let bytes: usize = values.iter().map(|value| value.len()).sum();
-        let automaton = AhoCorasick::builder()
-            // The only kind that reports overlapping matches.
-            .match_kind(MatchKind::Standard)
-            // The faster kind takes half a KiB for each byte. By default, only the number of values decides.
-            .kind((bytes > FAST_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(values.iter().map(|value| value.as_bytes()))
-            .map_err(|error| MaskError(error.to_string()))?;
+        // The faster kind takes half a KiB for each byte. By default, only the number of values decides.
+        let kind = (bytes > FAST_BYTES).then_some(AhoCorasickKind::ContiguousNFA);
+        let automaton = |matches| {
+            let mut builder = AhoCorasick::builder();
+            let builder = builder.match_kind(matches).kind(kind);
+            let built = builder.build(values.iter().map(|value| value.as_bytes()));
+            built.map_err(|error| MaskError(error.to_string()))
+        };
+        // The standard kind is the only one that reports overlapping matches, and the other the only one that
+        // compares many bytes at once.
+        let any = automaton(MatchKind::LeftmostFirst)?;
+        let every = automaton(MatchKind::Standard)?;
         let numeric =
             values.iter().any(|text| text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte)));
         let mut first_bytes = [false; 256];
         for first in values.iter().filter_map(|value| value.as_bytes().first()) {
             first_bytes[usize::from(*first)] = true;
         }
-        Ok(Self { automaton, values, numeric, first_bytes })
+        Ok(Self { any, every, values, numeric, first_bytes })
     }
 
     /// The values, sorted.
@@ -55,19 +63,19 @@ impl Patterns {
 
     /// Whether a secret occurs in the text.
     pub(super) fn occurs(&self, text: &str) -> bool {
-        self.automaton.is_match(text) || self.occurs_in(&Readings::of(text.as_bytes(), true))
+        self.any.is_match(text) || self.occurs_in(&Readings::of(text.as_bytes(), true))
     }
 
     /// The same for a text that was read.
     pub(super) fn occurs_in(&self, readings: &Readings<'_>) -> bool {
-        readings.all().any(|(_, text)| self.automaton.is_match(text))
+        readings.all().any(|(_, text)| self.any.is_match(text))
     }
 
     /// All occurrences of all secrets, ordered by their start.
     pub(super) fn every(&self, readings: &Readings<'_>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        for (depth, text) in readings.all().filter(|(_, text)| self.automaton.is_match(*text)) {
-            let secrets = self.automaton.find_overlapping_iter(text);
+        for (depth, text) in readings.all().filter(|(_, text)| self.any.is_match(*text)) {
+            let secrets = self.every.find_overlapping_iter(text);
             found.extend(secrets.map(|secret| readings.range_in_text(depth, &secret.range())));
         }
         found.sort_unstable_by_key(|secret: &Range<usize>| secret.start);
@@ -97,7 +105,7 @@ impl Patterns {
 
     /// The same in one reading.
     fn open_end_of(&self, text: &[u8]) -> usize {
-        let first = text.len().saturating_sub(self.automaton.max_pattern_len() - 1);
+        let first = text.len().saturating_sub(self.every.max_pattern_len() - 1);
         (first..text.len())
             .find(|&start| {
                 self.first_bytes[usize::from(text[start])] && self.may_go_on(&text[start..])

@@ -69,7 +69,8 @@ impl Tool for Subject {
                 project: text_of(cx.injected("project")),
                 user: text_of(cx.value("user")).unwrap_or_default(),
             };
-            let running = self.witness.begin("subject", call, observed);
+            let is_blocking = self.row.body == Body::Blocking;
+            let running = self.witness.begin("subject", call, observed, is_blocking);
             match arguments.value()["mode"].as_str() {
                 Some("quick") => "warm".into_outcome(),
                 Some("hold") => {
@@ -252,7 +253,7 @@ impl Tool for Neighbor {
                 project: None,
                 user: text_of(cx.value("user")).unwrap_or_default(),
             };
-            let running = self.0.begin("neighbor", cx.call_id().as_str(), observed);
+            let running = self.0.begin("neighbor", cx.call_id().as_str(), observed, false);
             sleep(Duration::from_millis(150)).await;
             drop(running);
             "near".into_outcome()

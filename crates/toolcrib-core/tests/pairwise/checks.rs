@@ -6,11 +6,11 @@ use toolcrib_core::audit::AuditOutcome;
 use toolcrib_core::events::Payload;
 use toolcrib_tool::{CallId, ErrorKind, ToolError};
 
-use crate::bodies::{BUDGET, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
+use crate::bodies::{BUDGET, HOLD, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::calls::HOLDER;
 use crate::factors::{
     Barrier, Body, Consent, Door, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool,
-    Row, Secret, Servers, Twin, Watcher, WindDown,
+    Row, Secret, Servers, Slots, Twin, Watcher, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
@@ -19,6 +19,9 @@ use crate::witness::{ObservedCall, Seen};
 
 /// How much less precise the steps of a row are than its clock, in milliseconds.
 const COARSE: u64 = 150;
+
+/// How long a blocking body may need to notice that it is to end, in milliseconds.
+const LINGER: u64 = 100;
 
 /// All problems of a row.
 pub(crate) fn problems(row: &Row, story: &Story) -> Vec<String> {
@@ -173,17 +176,22 @@ fn within_its_time(row: &Row, story: &Story, problems: &mut Vec<String>) {
     // has ended.
     let thinking = if row.has_approver() { THINKING } else { 0 };
     let making = if row.instance == Instance::PerUse { MAKE } else { 0 };
-    let after_it = if row.twin == Twin::SameBatch { thinking + making + LIMIT } else { 0 };
+    // Another identity's call may come between two calls of a crowded slot.
+    let between = if row.slots == Slots::Crowded { HOLD } else { 0 };
+    let after_it =
+        if row.twin == Twin::SameBatch { thinking + making + between + LIMIT } else { 0 };
     for (id, told) in &story.told {
         let wanted = subject_id(row, id);
         let began = last(story, |seen| matches!(seen, Seen::Began { call, .. } if *call == wanted));
         for Told { end, at, .. } in told {
             let End::Done(result) = end else { continue };
-            if let Some(began) = began
-                && *at > began + LIMIT + after_it + winding + coarse
+            // What a call waits for between its question and the answer does not count.
+            let resumed = last(story, |seen| matches!(seen, Seen::Resumed { call } if call == id));
+            if let Some(since) = began.map(|began| began.max(resumed.unwrap_or_default()))
+                && *at > since + LIMIT + after_it + winding + coarse
                 && *id != "twin"
             {
-                problems.push(format!("{id}: answered {} ms after it began", at - began));
+                problems.push(format!("{id}: answered {} ms after it began", at - since));
             }
             let hung = result.error_kind() == Some(ErrorKind::Timeout);
             if let Some(began) = began
@@ -321,6 +329,15 @@ fn same(observed: &ObservedCall, shown: &ObservedCall) -> bool {
 }
 
 fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut Vec<String>) {
+    // A thread cannot be stopped: a blocking body that is told to end notices it in the next steps, and its batch
+    // does not wait for it.
+    let may_linger = row.body == Body::Blocking
+        && (row.ending == Ending::Hangs || row.interruption != Interruption::Nothing);
+    let is_ending = |run: usize, at: u64| {
+        may_linger
+            && last(story, |seen| *seen == Seen::Left { run })
+                .is_some_and(|left| left <= at + LINGER)
+    };
     let mut running: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
     for moment in &story.moments {
         match &moment.seen {
@@ -334,9 +351,13 @@ fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut V
                     ["first", "first.1", "left", "right"].contains(&call)
                         || call == "twin" && row.twin == Twin::SameBatch
                 };
-                let beside = running.values().filter(|(_, call)| of_batch(call)).count();
+                let in_batch = || {
+                    let current = running.iter().filter(|(run, _)| !is_ending(**run, moment.at));
+                    current.map(|(_, one)| one).filter(|(_, call)| of_batch(call))
+                };
+                let beside = in_batch().count();
                 let is_alone = row.barrier == Barrier::Barrier
-                    && running.values().any(|(tool, call)| *tool == "subject" && of_batch(call));
+                    && in_batch().any(|(tool, _)| *tool == "subject");
                 if is_alone && beside > 1 {
                     problems.push(format!("{call}: ran beside a call that runs alone"));
                 }
@@ -364,7 +385,9 @@ fn nobody_waits_behind_the_queue_of_another(row: &Row, story: &Story, problems: 
                 }
                 return;
             }
-            Seen::Began { call, .. } => before += usize::from(call.starts_with(HOLDER)),
+            Seen::Began { call, .. } if call.starts_with(HOLDER) => before += 1,
+            // Its twin is a call of the same identity.
+            Seen::Began { tool: "subject", .. } => before = 0,
             // Slots are those of a process.
             Seen::Restarted => before = 0,
             _ => {}

@@ -57,10 +57,10 @@ fn bodies_take_time(part: &Part) -> bool {
         || is(part.slots, &[Slots::Crowded])
             && is(part.servers, &[Servers::Two])
             && is(part.ending, &[Ending::Asks])
-        // Which of three identities has a share of the last token is tested with the bucket.
+        // Whether another identity gets the last token after several calls is tested with the bucket.
         || is(part.slots, &[Slots::Contended])
             && is(part.rate, &[Rate::Exhausted])
-            && is(part.breaker, &[Breaker::OpenForOther])
+            && is_not(part.breaker, &[Breaker::Closed])
 }
 
 /// Consent that comes from an approver while the call waits.
@@ -68,7 +68,8 @@ pub(crate) const APPROVER: &[Consent] =
     &[Consent::Approves, Consent::Changes, Consent::Denies, Consent::Remembers];
 
 /// Consent for which the call is put into the store.
-pub(crate) const STORED: &[Consent] = &[Consent::Resolved, Consent::Decided, Consent::Expires];
+pub(crate) const STORED: &[Consent] =
+    &[Consent::Resolved, Consent::Decided, Consent::Expires, Consent::Withdrawn];
 
 fn consent_fits_rights(part: &Part) -> bool {
     is(part.rights, &[Rights::MayNot])
@@ -130,7 +131,7 @@ fn what_is_interrupted_waits(part: &Part) -> bool {
 fn what_is_interrupted_runs(part: &Part) -> bool {
     is(part.interruption, RUNNING)
         && (is_not(part.body, &[Body::Pending, Body::Blocking])
-            || is(part.consent, &[Consent::Denies, Consent::Expires])
+            || is(part.consent, &[Consent::Denies, Consent::Expires, Consent::Withdrawn])
             || is(part.breaker, &[Breaker::Open])
             || is(part.rate, &[Rate::Exhausted])
             || is(part.pool, &[Pool::Full])
@@ -144,6 +145,10 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
                 )
             // A call that cannot wait does not run.
             || is(part.consent, STORED) && is(part.door, &[Door::Nested])
+            // A call that continues after its twin may get the twin's answer.
+            || is(part.consent, STORED)
+                && is(part.twin, &[Twin::Beside])
+                && is_not(part.reuse, &[Reuse::Nothing])
             // A deadline is set beforehand, so the start of the body must be known.
             || is(part.interruption, &[Interruption::DeadlineRunning])
                 && (is_not(part.instance, &[Instance::Shared])

@@ -25,7 +25,7 @@ dimension! {
     Consent {
         Free = "no consent", Approves = "approver approves", Changes = "approver changes",
         Denies = "approver denies", Remembers = "approver remembers", Resolved = "caller resolves",
-        Decided = "another decides", Expires = "nobody decides",
+        Decided = "another decides", Expires = "nobody decides", Withdrawn = "caller withdraws",
     }
 }
 

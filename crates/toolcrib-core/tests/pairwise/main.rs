@@ -17,6 +17,7 @@ mod checks;
 mod constraints;
 mod factors;
 mod model;
+mod process_store;
 mod resume;
 mod rows;
 mod scenario;

@@ -146,6 +146,11 @@ impl Model<'_> {
                 return Forecast::failed(ErrorKind::NotFound);
             }
             Consent::Expires => return Forecast::failed(ErrorKind::Denied),
+            // The call that makes it is told why it may not go on.
+            Consent::Withdrawn if row.keeps_its_maker() && row.meanwhile == Meanwhile::Revoked => {
+                return Forecast::failed(ErrorKind::Denied);
+            }
+            Consent::Withdrawn => return Forecast::failed(ErrorKind::Cancelled),
             _ if row.is_stored() => {
                 if let Some(refused) = self.refused_on_return(call) {
                     return refused;

@@ -61,6 +61,7 @@ impl Stage {
     fn resume(&mut self, parked: Parked) -> Job {
         let Parked { id, caller, suspension } = parked;
         *self.passes.entry(id).or_default() += 1;
+        self.setup.witness.see(Seen::Resumed { call: id });
         let (row, witness) = (self.row, self.setup.witness.clone());
         let other = if caller.project == "alpha" { "beta" } else { "alpha" };
         let mut options = self.options(match row.resumed {
@@ -72,7 +73,8 @@ impl Stage {
         }
         let turn = self.elsewhere().turn(options.clone());
         let mut turns = vec![turn.clone()];
-        if row.servers == Servers::Two && row.consent == Consent::Resolved {
+        let is_own = matches!(row.consent, Consent::Resolved | Consent::Withdrawn);
+        if row.servers == Servers::Two && is_own {
             // Its own server tries the same at the same time.
             turns.push(self.executor.turn(options));
         }
@@ -90,6 +92,7 @@ impl Stage {
         let task = tokio::spawn(async move {
             let resolution = match (suspension.waiting(), row.consent) {
                 (Waiting::Approval { .. }, Consent::Expires) => Resolution::Expire,
+                (Waiting::Approval { .. }, Consent::Withdrawn) => Resolution::Cancel,
                 (Waiting::Approval { .. }, Consent::Decided) => {
                     witness.see(approved);
                     let answer = decided(&row, &operator, &own, &suspension, run.as_ref()).await;

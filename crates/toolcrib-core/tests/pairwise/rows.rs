@@ -90,10 +90,16 @@ fn spent() -> Duration {
     nanos.map_or_else(|| BEGUN.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
 }
 
-/// All problems of a row, including a panic.
-fn problems_of(row: &Row) -> Vec<String> {
+/// All problems of a row, including a panic. With `is_shown`, prints what happened in it.
+fn problems_of(row: &Row, is_shown: bool) -> Vec<String> {
     let started = spent();
-    let checked = catch_unwind(|| checks::problems(row, &scenario::run(row)));
+    let checked = catch_unwind(|| {
+        let story = scenario::run(row);
+        for moment in story.moments.iter().filter(|_| is_shown) {
+            println!("{:>6} ms {:?}", moment.at, moment.seen);
+        }
+        checks::problems(row, &story)
+    });
     let mut problems = checked.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -123,7 +129,7 @@ fn every_row_keeps_the_promises_of_the_pipeline() {
                 loop {
                     let next = queue.lock().unwrap().pop_front();
                     let Some(row) = next else { break };
-                    let problems = problems_of(&row);
+                    let problems = problems_of(&row, wanted.is_some());
                     if problems.is_empty() {
                         continue;
                     }

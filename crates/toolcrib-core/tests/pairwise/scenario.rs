@@ -94,7 +94,7 @@ pub(crate) struct Story {
 }
 
 /// The records of an executor.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) audit: Vec<AuditRecord>,
     pub(crate) counted: Counted,
@@ -130,8 +130,8 @@ pub(crate) struct Stage {
     pub(crate) setup: Setup,
     pub(crate) executor: Executor,
     pub(crate) audit: Arc<Records>,
-    /// Executors of processes that have ended.
-    pub(crate) former: Vec<(Executor, Arc<Records>)>,
+    /// Executors of processes that were killed, and their records until then.
+    pub(crate) former: Vec<(Executor, Log)>,
     /// Another server over the same tools and the same store.
     pub(crate) beside: Option<(Executor, Arc<Records>)>,
     pub(crate) baseline: Counted,
@@ -251,7 +251,7 @@ impl Stage {
         }
         self.baseline = counted(&self.executor).0;
         self.setup.witness.forget();
-        lock(&self.audit.0).clear();
+        lock(&self.audit.all).clear();
         self.executor.replace_policy(self.setup.policy());
     }
 
@@ -368,9 +368,15 @@ impl Stage {
         self.is_changed = true;
         if self.row.meanwhile == Meanwhile::Restarted {
             self.setup.witness.see(Seen::Restarted);
+            let log = Log { in_flight: 0, ..self.log(&self.executor, &self.audit) };
+            self.audit.kill();
+            if let Some(holder) = &self.holder {
+                holder.abort();
+            }
             let (next, audit) = self.setup.executor(self.setup.policy(), Some(&self.executor));
-            let former = std::mem::replace(&mut self.executor, next);
-            self.former.push((former, std::mem::replace(&mut self.audit, audit)));
+            self.former.push((std::mem::replace(&mut self.executor, next), log));
+            self.audit = audit;
+            self.baseline = Counted::default();
         } else {
             self.setup.change(&self.executor);
             if let Some((executor, _)) = &self.beside {
@@ -416,23 +422,27 @@ impl Stage {
         }
     }
 
+    /// The records of each process. Waiting calls continue in the other server, after they started in this one.
     fn logs(&self) -> Vec<Log> {
-        let mut before = self.baseline;
-        let current = (self.executor.clone(), Arc::clone(&self.audit));
-        // Waiting calls continue in the other server, after they started in this one.
-        let all = self.former.iter().cloned().chain([current]).chain(self.beside.clone());
-        all.map(|(executor, audit)| {
-            let (counted, in_flight) = counted(&executor);
-            let Counted { successes, failures, cache_hits, timeouts } = std::mem::take(&mut before);
-            let counted = Counted {
-                successes: counted.successes - successes,
-                failures: counted.failures - failures,
-                cache_hits: counted.cache_hits - cache_hits,
-                timeouts: counted.timeouts - timeouts,
-            };
-            Log { audit: lock(&audit.0).clone(), counted, in_flight }
-        })
-        .collect()
+        let former = self.former.iter().map(|(_, log)| log.clone());
+        let beside = self.beside.iter().map(|(executor, audit)| {
+            let (counted, in_flight) = counted(executor);
+            Log { audit: lock(&audit.all).clone(), counted, in_flight }
+        });
+        former.chain([self.log(&self.executor, &self.audit)]).chain(beside).collect()
+    }
+
+    /// The records of the process that has this executor now.
+    fn log(&self, executor: &Executor, audit: &Records) -> Log {
+        let (counted, in_flight) = counted(executor);
+        let before = &self.baseline;
+        let counted = Counted {
+            successes: counted.successes - before.successes,
+            failures: counted.failures - before.failures,
+            cache_hits: counted.cache_hits - before.cache_hits,
+            timeouts: counted.timeouts - before.timeouts,
+        };
+        Log { audit: lock(&audit.all).clone(), counted, in_flight }
     }
 
     async fn shut_down(&mut self) -> Vec<ShutdownReport> {
@@ -440,7 +450,10 @@ impl Stage {
         if !self.row.is_shut_down() {
             self.begin_shutdown(Duration::from_secs(1));
         }
-        for (executor, _) in self.former.drain(..).chain(self.beside.take()) {
+        // A killed process is not shut down, and calls that it was making go on in this one for ever.
+        let is_quiet = !self.row.keeps_its_maker();
+        let former = self.former.drain(..).filter(|_| is_quiet).map(|(executor, _)| executor);
+        for executor in former.chain(self.beside.take().map(|(executor, _)| executor)) {
             let task = tokio::spawn(async move { executor.shutdown(Duration::from_secs(1)).await });
             self.shutdowns.push(task);
         }

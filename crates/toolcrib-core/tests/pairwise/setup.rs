@@ -37,6 +37,7 @@ use crate::factors::{
     Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
     Row, Secret,
 };
+use crate::process_store::ProcessStore;
 use crate::witness::{ObservedCall, Seen, Witness, lock};
 
 /// What outlives an executor, and what all executors of a row share.
@@ -131,7 +132,7 @@ impl Setup {
             .audit(trail)
             .events(self.bus.clone())
             .clock(Arc::new(now))
-            .suspensions(self.suspensions.clone());
+            .suspensions(Arc::new(ProcessStore::new(&self.suspensions, &audit)));
         if row.secret != Secret::Nowhere {
             executor = executor.mask(Mask::new([SECRET.to_owned()]).expect("a mask"));
         }
@@ -307,13 +308,29 @@ fn tagged(result: &ToolResult) -> ToolResult {
         .with_truncated(result.truncated())
 }
 
-/// Records the audit log.
+/// The audit log of a process, until it is killed.
 #[derive(Default)]
-pub(crate) struct Records(pub(crate) Mutex<Vec<AuditRecord>>);
+pub(crate) struct Records {
+    pub(crate) all: Mutex<Vec<AuditRecord>>,
+    is_killed: AtomicBool,
+}
+
+impl Records {
+    /// From now on the process records nothing, and its store does not answer.
+    pub(crate) fn kill(&self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::SeqCst)
+    }
+}
 
 impl AuditSink for Records {
     fn record(&self, record: &AuditRecord) {
-        lock(&self.0).push(record.clone());
+        if !self.is_killed() {
+            lock(&self.all).push(record.clone());
+        }
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum Seen {
     Closed,
     /// The scenario interrupts the call.
     Interrupted,
+    /// A waiting call continues.
+    Resumed { call: &'static str },
     /// The program was restarted: the new process knows nothing of what ran in the previous one.
     Restarted,
 }
@@ -118,17 +120,23 @@ impl Witness {
         lock(&self.texts).clear();
     }
 
-    /// Begins a run of a body, which ends when the returned value is dropped.
+    /// Begins a run of a body, which ends when the returned value is dropped. The clock does not go on before a
+    /// blocking one has read it, however slow its thread is.
     pub(crate) fn begin(
         &self,
         tool: &'static str,
         call: &str,
         observed: ObservedCall,
+        is_blocking: bool,
     ) -> Running<'_> {
         let run = {
             let mut threads = lock(&self.threads);
             threads.next += 1;
-            threads.next
+            let (run, step) = (threads.next, threads.step);
+            if is_blocking {
+                threads.reached.insert(run, step);
+            }
+            run
         };
         self.see(Seen::Began { run, tool, call: call.to_owned(), observed });
         Running { witness: self, run }

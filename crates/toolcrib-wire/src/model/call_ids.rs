@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolcrib_tool::CallId;
 
-use super::DecoderSettings;
+use super::{DecoderSettings, ModelEvent};
 
 /// Decides the ids of one answer's calls.
 #[derive(Debug)]
@@ -14,6 +14,17 @@ pub(super) struct CallIds {
     taken: Arc<HashSet<CallId>>,
     prefix: String,
     next_number: usize,
+    /// How many calls were started.
+    started: usize,
+}
+
+/// A call that was reported.
+#[derive(Debug)]
+pub(super) struct StartedCall {
+    /// Its position among the calls of the answer.
+    pub(super) position: usize,
+    /// Another id, if the server's own is taken.
+    pub(super) new_id: Option<CallId>,
 }
 
 impl CallIds {
@@ -23,6 +34,7 @@ impl CallIds {
             taken: Arc::clone(&settings.taken_call_ids),
             prefix: settings.call_id_prefix.clone(),
             next_number: 0,
+            started: 0,
         }
     }
 
@@ -41,6 +53,19 @@ impl CallIds {
                 return id;
             }
         }
+    }
+
+    /// Decides the id of the next call, and reports the call.
+    pub(super) fn start(
+        &mut self,
+        given: &str,
+        name: String,
+        events: &mut Vec<ModelEvent>,
+    ) -> StartedCall {
+        let (id, position) = (self.of(Some(given)), self.started);
+        self.started += 1;
+        events.push(ModelEvent::CallStarted { call: position, id: id.clone(), name });
+        StartedCall { position, new_id: Some(id).filter(|id| id.as_str() != given) }
     }
 
     fn is_free(&self, id: &CallId) -> bool {

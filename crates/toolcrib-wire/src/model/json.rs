@@ -61,6 +61,13 @@ pub(super) fn objects<'a>(
     Ok(list.into_iter().flat_map(Cursor::items).map(object))
 }
 
+/// An object member that has to be there.
+pub(super) fn required_object<'a>(value: Cursor<'a>, key: &str) -> Result<Cursor<'a>, ModelError> {
+    member(value, key)
+        .ok_or_else(|| ModelError::member(value, key, "is missing; it must be an object"))
+        .and_then(object)
+}
+
 /// The value, if it is an object.
 pub(super) fn object(value: Cursor<'_>) -> Result<Cursor<'_>, ModelError> {
     if value.kind() == Kind::Object {

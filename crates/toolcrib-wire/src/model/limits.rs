@@ -34,6 +34,17 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Fails if one call has so many bytes of arguments.
+    pub(super) fn check_arguments(&self, bytes: usize) -> Result<(), ModelError> {
+        let limit = self.argument_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(ModelError::too_large(format!("the arguments of a call have more than {limit} bytes")))
+    }
+}
+
 /// The bytes of an answer that are still allowed.
 #[derive(Debug)]
 pub(super) struct Budget {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod anthropic;
+mod body;
 mod call_ids;
 mod chat;
 mod conversation;

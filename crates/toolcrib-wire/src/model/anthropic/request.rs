@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolcrib_tool::{CallId, Content, canonical_json};
 
+use super::super::body;
 use super::super::conversation::OpenCall;
 use super::super::item::{Item, ModelItem, View};
 use super::super::json::ObjectWriter;
@@ -31,6 +32,9 @@ const OWN: [&str; 11] = [
     "tool_choice",
 ];
 
+/// Those that it writes for a reasoning effort: older models take a budget for thinking instead.
+const OF_EFFORT: [&str; 2] = ["thinking", "output_config"];
+
 /// The mark of a prefix that the provider is to cache.
 const CACHE: &str = r#"{"type":"ephemeral"}"#;
 
@@ -39,34 +43,26 @@ pub(in super::super) fn write_head(
     head: &RequestHead,
     out: &mut String,
 ) -> Result<(), RequestError> {
-    let mut body = ObjectWriter::new(out);
-    body.string("model", &head.model);
-    body.raw("max_tokens", &head.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS).to_string());
+    let mut members = ObjectWriter::new(out);
+    members.string("model", &head.model);
+    members.raw("max_tokens", &head.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS).to_string());
     if head.stream {
-        body.raw("stream", "true");
+        members.raw("stream", "true");
     }
     if let Some(temperature) = head.temperature {
-        body.raw("temperature", &Value::from(temperature).to_string());
+        members.raw("temperature", &Value::from(temperature).to_string());
     }
     if let Some(effort) = &head.reasoning_effort {
-        body.raw("thinking", r#"{"type":"adaptive"}"#);
-        body.raw("output_config", &json!({"effort": effort}).to_string());
+        members.raw("thinking", r#"{"type":"adaptive"}"#);
+        members.raw("output_config", &json!({"effort": effort}).to_string());
     }
-    for (key, value) in &head.extra {
-        // Older models take a budget for thinking instead of an effort.
-        let is_own = OWN.contains(&key.as_str());
-        let is_free = matches!(key.as_str(), "thinking" | "output_config");
-        if is_own && !(is_free && head.reasoning_effort.is_none()) {
-            return Err(RequestError::own_member(key));
-        }
-        body.raw(key, &canonical_json(value));
-    }
+    body::write_extra(head, &OWN, &OF_EFFORT, &mut members)?;
     if head.prompt_cache {
         // Moves with the last item without a mark in the items, whose bytes stay the same.
-        body.raw("cache_control", CACHE);
+        members.raw("cache_control", CACHE);
     }
     if let Some(instructions) = &head.instructions {
-        let list = body.key("system");
+        let list = members.key("system");
         list.push('[');
         let mut block = ObjectWriter::new(list);
         block.string("type", "text");
@@ -84,9 +80,9 @@ pub(in super::super) fn write_head(
             last["cache_control"] = json!({"type": "ephemeral"});
         }
         tools.push(canonical_json(&last));
-        body.raw("tools", &format!("[{}]", tools.join(",")));
+        members.raw("tools", &format!("[{}]", tools.join(",")));
     }
-    body.key("messages").push('[');
+    members.key("messages").push('[');
     Ok(())
 }
 
@@ -146,9 +142,7 @@ pub(in super::super) fn write_items(
         if blocks.is_empty() {
             continue;
         }
-        if !out.ends_with('[') {
-            out.push(',');
-        }
+        body::separate(out);
         let mut message = ObjectWriter::new(out);
         message.string("role", if is_said(&group[0]) { "assistant" } else { "user" });
         message.raw("content", &format!("[{}]", blocks.join(",")));
@@ -187,7 +181,7 @@ fn said(
             block.string("text", text);
         }
         View::Call(call) => {
-            let id = calls.get(&call.id).map_or(call.id.as_str(), |open| &open.provider_id);
+            let id = body::provider_id(call, calls);
             block.string("type", "tool_use");
             block.string("id", id);
             block.string("name", &call.name);

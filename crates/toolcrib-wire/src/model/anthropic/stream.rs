@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use toolcrib_json::Cursor;
-use toolcrib_tool::CallId;
 
-use super::super::call_ids::CallIds;
+use super::super::call_ids::{CallIds, StartedCall};
 use super::super::json::{
-    ObjectWriter, member, object, parsed, required_text, text, whole, write_string,
+    ObjectWriter, member, object, parsed, required_object, required_text, text, whole, write_string,
 };
 use super::super::limits::Budget;
 use super::super::{Answer, DecoderSettings, ModelError, ModelEvent, StopReason};
@@ -24,7 +23,6 @@ pub(in super::super) struct MessageStream {
     model: Option<String>,
     /// The blocks by their index.
     blocks: BTreeMap<u64, Block>,
-    calls: usize,
     tokens: Tokens,
     stop: Option<StopReason>,
     is_done: bool,
@@ -44,13 +42,6 @@ struct Block {
     citations: Vec<String>,
     call: Option<StartedCall>,
     is_done: bool,
-}
-
-#[derive(Debug)]
-struct StartedCall {
-    position: usize,
-    /// Another id, if the server's own is taken.
-    id: Option<CallId>,
 }
 
 /// The member of a block that comes in pieces.
@@ -82,7 +73,6 @@ impl MessageStream {
             id: None,
             model: None,
             blocks: BTreeMap::new(),
-            calls: 0,
             tokens: Tokens::default(),
             stop: None,
             is_done: false,
@@ -120,9 +110,7 @@ impl MessageStream {
     }
 
     fn start(&mut self, event: Cursor<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let message = member(event, "message").ok_or_else(|| {
-            ModelError::member(event, "message", "is missing; it must be an object")
-        })?;
+        let message = required_object(event, "message")?;
         self.id = name(message, "id")?;
         self.model = name(message, "model")?;
         events.push(ModelEvent::Started { id: self.id.clone(), model: self.model.clone() });
@@ -135,11 +123,9 @@ impl MessageStream {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let index = index(event)?;
-        let block = member(event, "content_block").ok_or_else(|| {
-            ModelError::member(event, "content_block", "is missing; it must be an object")
-        })?;
+        let block = required_object(event, "content_block")?;
         // Checked here, so that an error names the field in the event.
-        view(object(block)?)?;
+        view(block)?;
         let kind = required_text(block, "type")?;
         if self.blocks.contains_key(&index) {
             return Err(ModelError::member(
@@ -156,11 +142,7 @@ impl MessageStream {
         let call = if &*kind == "tool_use" {
             let given = required_text(block, "id")?;
             let name = required_text(block, "name")?.into_owned();
-            let id = self.ids.of(Some(&given));
-            let position = self.calls;
-            self.calls += 1;
-            events.push(ModelEvent::CallStarted { call: position, id: id.clone(), name });
-            Some(StartedCall { position, id: Some(id).filter(|id| id.as_str() != given) })
+            Some(self.ids.start(&given, name, events))
         } else {
             None
         };
@@ -190,11 +172,9 @@ impl MessageStream {
     }
 
     fn delta(&mut self, event: Cursor<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let delta = member(event, "delta").ok_or_else(|| {
-            ModelError::member(event, "delta", "is missing; it must be an object")
-        })?;
-        let kind = required_text(object(delta)?, "type")?;
-        let limit = self.settings.limits.argument_bytes;
+        let delta = required_object(event, "delta")?;
+        let kind = required_text(delta, "type")?;
+        let limits = &self.settings.limits;
         let budget = &mut self.budget;
         let block = open_block(&mut self.blocks, event)?;
         let (written, key) = match &*kind {
@@ -228,10 +208,8 @@ impl MessageStream {
             ));
         }
         budget.take(piece.len())?;
-        if written == Written::Input && block.written.len() + piece.len() > limit {
-            return Err(ModelError::too_large(format!(
-                "the arguments of a call have more than {limit} bytes"
-            )));
+        if written == Written::Input {
+            limits.check_arguments(block.written.len() + piece.len())?;
         }
         block.written.push_str(&piece);
         match (written, &block.call) {
@@ -321,7 +299,7 @@ impl MessageStream {
 impl Block {
     /// The whole block: as it began, with what was written since.
     fn into_raw(self) -> Result<String, ModelError> {
-        let new_id = self.call.and_then(|call| call.id);
+        let new_id = self.call.and_then(|call| call.new_id);
         if self.member.is_none()
             && self.signature.is_none()
             && self.citations.is_empty()

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolcrib_tool::{CallId, Content, canonical_json};
 
+use super::super::body;
 use super::super::conversation::OpenCall;
 use super::super::item::{Input, Item, ModelItem, Role, View};
 use super::super::json::{ObjectWriter, parsed, write_string};
@@ -35,41 +36,30 @@ pub(in super::super) fn write_head(
     head: &RequestHead,
     out: &mut String,
 ) -> Result<(), RequestError> {
-    let mut body = ObjectWriter::new(out);
-    body.string("model", &head.model);
+    let mut members = ObjectWriter::new(out);
+    members.string("model", &head.model);
     if head.stream {
-        body.raw("stream", "true");
+        members.raw("stream", "true");
         if head.chat.stream_usage {
-            body.raw("stream_options", r#"{"include_usage":true}"#);
+            members.raw("stream_options", r#"{"include_usage":true}"#);
         }
     }
     if let Some(limit) = head.max_output_tokens {
         let key = if head.chat.max_tokens { "max_tokens" } else { "max_completion_tokens" };
-        body.raw(key, &limit.to_string());
+        members.raw(key, &limit.to_string());
     }
     if let Some(temperature) = head.temperature {
-        body.raw("temperature", &Value::from(temperature).to_string());
+        members.raw("temperature", &Value::from(temperature).to_string());
     }
     if let Some(effort) = &head.reasoning_effort {
-        body.string("reasoning_effort", effort);
+        members.string("reasoning_effort", effort);
     }
     if let Some(key) = &head.cache_key {
-        body.string("prompt_cache_key", key);
+        members.string("prompt_cache_key", key);
     }
-    for (key, value) in &head.extra {
-        if OWN.contains(&key.as_str()) {
-            return Err(RequestError::own_member(key));
-        }
-        body.raw(key, &canonical_json(value));
-    }
-    if !head.tools.is_empty() {
-        let tools: Vec<String> = head.tools.iter().map(canonical_json).collect();
-        body.raw("tools", &format!("[{}]", tools.join(",")));
-        if let Some(parallel) = head.parallel_calls {
-            body.raw("parallel_tool_calls", if parallel { "true" } else { "false" });
-        }
-    }
-    body.key("messages").push('[');
+    body::write_extra(head, &OWN, &[], &mut members)?;
+    body::write_openai_tools(head, &mut members);
+    members.key("messages").push('[');
     if let Some(instructions) = &head.instructions {
         let mut message = ObjectWriter::new(out);
         message.string("role", system_role(head));
@@ -81,20 +71,12 @@ pub(in super::super) fn write_head(
 
 /// Writes everything after the last item.
 pub(in super::super) fn write_tail(head: &RequestHead, choice: &ToolChoice, out: &mut String) {
-    out.push(']');
-    if !head.tools.is_empty() {
-        match choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => out.push_str(r#","tool_choice":"none""#),
-            ToolChoice::Required => out.push_str(r#","tool_choice":"required""#),
-            ToolChoice::Tool(name) => {
-                let choice = json!({"type": "function", "function": {"name": name}});
-                out.push_str(r#","tool_choice":"#);
-                out.push_str(&canonical_json(&choice));
-            }
-        }
-    }
-    out.push('}');
+    body::write_openai_tail(
+        head,
+        choice,
+        |name| json!({"type": "function", "function": {"name": name}}),
+        out,
+    );
 }
 
 /// Writes items that were pushed together. What the model said in one go becomes one message.
@@ -128,9 +110,7 @@ pub(in super::super) fn write_items(
         if message.is_empty() {
             continue;
         }
-        if !out.ends_with('[') {
-            out.push(',');
-        }
+        body::separate(out);
         out.push_str(&message);
     }
 }
@@ -148,16 +128,7 @@ fn write_input(head: &RequestHead, input: &Input, out: &mut String) {
             Role::System => system_role(head),
         },
     );
-    let is_text = |part: &Content| matches!(part, Content::Text(_));
-    let plain =
-        !head.accepts_media || input.role == Role::System || input.content.iter().all(is_text);
-    if plain {
-        let texts: Vec<_> = input.content.iter().map(Content::as_text).collect();
-        message.string("content", &texts.join("\n\n"));
-    } else {
-        let parts: Vec<Value> = input.content.iter().map(part).collect();
-        message.raw("content", &canonical_json(&Value::from(parts)));
-    }
+    body::write_content(head, input, part, &mut message);
     message.end();
 }
 
@@ -228,7 +199,7 @@ fn write_answer(
             if is_own(item) {
                 list.push_str(item.raw());
             } else {
-                let id = calls.get(&call.id).map_or(call.id.as_str(), |open| &open.provider_id);
+                let id = body::provider_id(call, calls);
                 write_call(id, &call.name, &call.arguments, call.is_custom, &mut list);
             }
         }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcrib_tool::{CallId, Content, ToolResult, canonical_json};
+use toolcrib_tool::{CallId, ToolResult, canonical_json};
 
+use super::super::body;
 use super::super::conversation::OpenCall;
 use super::super::item::{Input, Item, ModelItem, Role, View};
 use super::super::json::{ObjectWriter, member, parsed};
@@ -30,69 +31,46 @@ const OWN: [&str; 14] = [
     "previous_response_id",
 ];
 
+/// Those that it writes for a reasoning effort.
+const OF_EFFORT: [&str; 2] = ["include", "reasoning"];
+
 /// Writes everything before the first item. Nothing is stored at the provider: the conversation is sent whole.
 pub(in super::super) fn write_head(
     head: &RequestHead,
     out: &mut String,
 ) -> Result<(), RequestError> {
-    let mut body = ObjectWriter::new(out);
-    body.string("model", &head.model);
+    let mut members = ObjectWriter::new(out);
+    members.string("model", &head.model);
     if head.stream {
-        body.raw("stream", "true");
+        members.raw("stream", "true");
     }
-    body.raw("store", "false");
+    members.raw("store", "false");
     if let Some(limit) = head.max_output_tokens {
-        body.raw("max_output_tokens", &limit.to_string());
+        members.raw("max_output_tokens", &limit.to_string());
     }
     if let Some(temperature) = head.temperature {
-        body.raw("temperature", &Value::from(temperature).to_string());
+        members.raw("temperature", &Value::from(temperature).to_string());
     }
     if let Some(effort) = &head.reasoning_effort {
         // Without its encrypted content, reasoning cannot be sent back when nothing is stored.
-        body.raw("include", r#"["reasoning.encrypted_content"]"#);
-        body.raw("reasoning", &json!({"effort": effort}).to_string());
+        members.raw("include", r#"["reasoning.encrypted_content"]"#);
+        members.raw("reasoning", &json!({"effort": effort}).to_string());
     }
     if let Some(key) = &head.cache_key {
-        body.string("prompt_cache_key", key);
+        members.string("prompt_cache_key", key);
     }
-    for (key, value) in &head.extra {
-        let is_own = OWN.contains(&key.as_str());
-        let is_free = matches!(key.as_str(), "include" | "reasoning");
-        if is_own && !(is_free && head.reasoning_effort.is_none()) {
-            return Err(RequestError::own_member(key));
-        }
-        body.raw(key, &canonical_json(value));
-    }
+    body::write_extra(head, &OWN, &OF_EFFORT, &mut members)?;
     if let Some(instructions) = &head.instructions {
-        body.string("instructions", instructions);
+        members.string("instructions", instructions);
     }
-    if !head.tools.is_empty() {
-        let tools: Vec<String> = head.tools.iter().map(canonical_json).collect();
-        body.raw("tools", &format!("[{}]", tools.join(",")));
-        if let Some(parallel) = head.parallel_calls {
-            body.raw("parallel_tool_calls", if parallel { "true" } else { "false" });
-        }
-    }
-    body.key("input").push('[');
+    body::write_openai_tools(head, &mut members);
+    members.key("input").push('[');
     Ok(())
 }
 
 /// Writes everything after the last item.
 pub(in super::super) fn write_tail(head: &RequestHead, choice: &ToolChoice, out: &mut String) {
-    out.push(']');
-    if !head.tools.is_empty() {
-        match choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => out.push_str(r#","tool_choice":"none""#),
-            ToolChoice::Required => out.push_str(r#","tool_choice":"required""#),
-            ToolChoice::Tool(name) => {
-                let choice = json!({"type": "function", "name": name});
-                out.push_str(r#","tool_choice":"#);
-                out.push_str(&canonical_json(&choice));
-            }
-        }
-    }
-    out.push('}');
+    body::write_openai_tail(head, choice, |name| json!({"type": "function", "name": name}), out);
 }
 
 /// Writes items, each on its own.
@@ -109,9 +87,7 @@ pub(in super::super) fn write_items(
             Item::Result(result) => Some(output(head, result, calls)),
         };
         let Some(json) = json else { continue };
-        if !out.ends_with('[') {
-            out.push(',');
-        }
+        body::separate(out);
         out.push_str(&json);
     }
 }
@@ -127,14 +103,7 @@ fn message(head: &RequestHead, input: &Input) -> String {
             Role::System => "developer",
         },
     );
-    let is_text = |part: &Content| matches!(part, Content::Text(_));
-    if !head.accepts_media || input.role == Role::System || input.content.iter().all(is_text) {
-        let texts: Vec<_> = input.content.iter().map(Content::as_text).collect();
-        message.string("content", &texts.join("\n\n"));
-    } else {
-        let parts: Vec<Value> = input.content.iter().map(part).collect();
-        message.raw("content", &canonical_json(&Value::from(parts)));
-    }
+    body::write_content(head, input, part, &mut message);
     message.end();
     json
 }
@@ -184,7 +153,7 @@ fn said(
                 ("function_call", "arguments")
             };
             object.string("type", kind);
-            let id = calls.get(&call.id).map_or(call.id.as_str(), |open| &open.provider_id);
+            let id = body::provider_id(call, calls);
             object.string("call_id", id);
             object.string("name", &call.name);
             object.string(key, &call.arguments);

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use toolcrib_json::Cursor;
-use toolcrib_tool::CallId;
 
-use super::super::call_ids::CallIds;
+use super::super::call_ids::{CallIds, StartedCall};
 use super::super::item::View;
 use super::super::json::{
-    ObjectWriter, member, object, objects, parsed, required_text, text, whole, write_string,
+    ObjectWriter, member, object, objects, parsed, required_object, required_text, text, whole,
+    write_string,
 };
 use super::super::limits::Budget;
 use super::super::{Answer, DecoderSettings, ModelError, ModelEvent, StopReason, Usage};
@@ -27,7 +27,6 @@ pub(in super::super) struct ResponseEvents {
     slots: BTreeMap<u64, Slot>,
     /// The positions by the items' ids, for events that name no position.
     by_id: HashMap<String, u64>,
-    calls: usize,
     end: Option<End>,
 }
 
@@ -41,13 +40,6 @@ struct Slot {
     /// The text, or the arguments, so far.
     written: String,
     call: Option<StartedCall>,
-}
-
-#[derive(Debug)]
-struct StartedCall {
-    position: usize,
-    /// Another id, if the server's own is taken.
-    new_id: Option<CallId>,
 }
 
 /// The last event of a response.
@@ -69,7 +61,6 @@ impl ResponseEvents {
             named: Named::default(),
             slots: BTreeMap::new(),
             by_id: HashMap::new(),
-            calls: 0,
             end: None,
         }
     }
@@ -94,7 +85,7 @@ impl ResponseEvents {
         }
         match &*required_text(event, "type")? {
             "response.created" | "response.in_progress" | "response.queued" => {
-                self.start(response(event)?, events)
+                self.start(required_object(event, "response")?, events)
             }
             "response.output_item.added" => self.add(event, events),
             "response.output_item.done" => self.done(event, events),
@@ -121,7 +112,7 @@ impl ResponseEvents {
             "response.completed"
             | "response.incomplete"
             | "response.failed"
-            | "response.cancelled" => self.end(response(event)?, events),
+            | "response.cancelled" => self.end(required_object(event, "response")?, events),
             // Progress of the provider's own tools, and what later versions of the API add.
             _ => Ok(()),
         }
@@ -141,7 +132,7 @@ impl ResponseEvents {
     }
 
     fn add(&mut self, event: Cursor<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let item = item(event)?;
+        let item = required_object(event, "item")?;
         let slot = self.slot(event)?;
         if self.slots.get(&slot).is_some_and(|slot| slot.added.is_some() || slot.done.is_some()) {
             return Ok(());
@@ -166,17 +157,11 @@ impl ResponseEvents {
         if slot.call.is_some() {
             return Ok(());
         }
-        let id = self.ids.of(Some(&given));
-        let position = self.calls;
-        self.calls += 1;
-        slot.call = Some(StartedCall {
-            position,
-            new_id: Some(id.clone()).filter(|id| id.as_str() != given),
-        });
-        events.push(ModelEvent::CallStarted { call: position, id, name });
+        let call = self.ids.start(&given, name, events);
         if !slot.written.is_empty() {
-            events.push(ModelEvent::Arguments { call: position, delta: slot.written.clone() });
+            events.push(ModelEvent::Arguments { call: call.position, delta: slot.written.clone() });
         }
+        slot.call = Some(call);
         Ok(())
     }
 
@@ -197,13 +182,8 @@ impl ResponseEvents {
         delta: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let limit = self.settings.limits.argument_bytes;
         let slot = self.slots.entry(slot).or_default();
-        if slot.written.len() + delta.len() > limit {
-            return Err(ModelError::too_large(format!(
-                "the arguments of a call have more than {limit} bytes"
-            )));
-        }
+        self.settings.limits.check_arguments(slot.written.len() + delta.len())?;
         slot.written.push_str(delta);
         if let Some(call) = slot.call.as_ref().filter(|_| !delta.is_empty()) {
             events.push(ModelEvent::Arguments { call: call.position, delta: delta.to_owned() });
@@ -238,7 +218,7 @@ impl ResponseEvents {
     }
 
     fn done(&mut self, event: Cursor<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let item = item(event)?;
+        let item = required_object(event, "item")?;
         let slot = self.slot(event)?;
         if self.slots.get(&slot).is_some_and(|slot| slot.done.is_some()) {
             return Ok(());
@@ -444,16 +424,4 @@ fn identity(item: Cursor<'_>) -> Result<Option<Identity>, ModelError> {
 
 fn id_of_call(raw: &str) -> Result<Option<String>, ModelError> {
     Ok(call_id(parsed(raw.as_bytes())?.root()))
-}
-
-fn response(event: Cursor<'_>) -> Result<Cursor<'_>, ModelError> {
-    member(event, "response")
-        .ok_or_else(|| ModelError::member(event, "response", "is missing; it must be an object"))
-        .and_then(object)
-}
-
-fn item(event: Cursor<'_>) -> Result<Cursor<'_>, ModelError> {
-    member(event, "item")
-        .ok_or_else(|| ModelError::member(event, "item", "is missing; it must be an object"))
-        .and_then(object)
 }

@@ -16,7 +16,7 @@ use crate::run::Outcome;
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
 pub const FORMAT: u32 = 1;
 
-/// One row of a journal.
+/// One row of a run, which its journal stores as the body of a [step](toolcrib_core::run::RunStep).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalRow {
@@ -24,6 +24,13 @@ pub struct JournalRow {
     pub at: Timestamp,
     /// The step.
     pub entry: JournalEntry,
+}
+
+impl JournalRow {
+    /// Whether it begins a run of this identity.
+    pub(crate) fn is_begun_by(&self, by: &str) -> bool {
+        matches!(&self.entry, JournalEntry::Started { identity, .. } if identity == by)
+    }
 }
 
 /// A step of a run. Later versions may add kinds.

@@ -14,12 +14,15 @@ use crate::tables::owner::OwnerDigest;
 /// What errors about a full store call the things counted here.
 const WHAT: &str = "runs";
 
-/// Sets when a run is over: when the last of its waiting calls expires, or at once if none waits.
+/// Sets when a run is over: when the last of its waiting calls expires, or at once if none waits. One that can go on
+/// without that is over when it has not changed for as long as runs are kept.
 pub(crate) fn update_expiry(tx: &Tx<'_>, run: &str, is_unread: bool) -> Result<(), DatabaseError> {
-    let sql = "UPDATE runs SET is_unread = ?2, changed_at = ?3, expires_at = coalesce(
-                   (SELECT max(until) FROM waiting_calls WHERE run = ?1), created_at)
+    let sql = "UPDATE runs SET is_unread = ?2, changed_at = ?3, expires_at = max(
+                   coalesce((SELECT max(until) FROM waiting_calls WHERE run = ?1), created_at),
+                   iif(is_open, ?4, created_at))
                WHERE id = ?1";
-    tx.execute(sql, (run, is_unread, tx.now())).map(drop)
+    let open_until = tx.expiry(tx.retention.runs.age);
+    tx.execute(sql, (run, is_unread, tx.now(), open_until)).map(drop)
 }
 
 /// How an outcome of a suspended call changes the run that the call belongs to.

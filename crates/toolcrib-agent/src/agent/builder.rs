@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use toolcrib_core::clock::{Clock, SystemClock};
+use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::{Executor, TurnOptions};
 
 use super::{Agent, AgentEvent, AgentState, EventListener};
 use crate::budget::Budget;
 use crate::compaction::Compaction;
-use crate::journal::{Journal, MemoryJournal};
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 
@@ -78,7 +78,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets where runs are stored. Default: in memory.
+    /// Sets where runs are stored, for example the journals of a crib's state folder (`Toolcrib::runs`). Default: in
+    /// memory.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
@@ -147,7 +148,7 @@ impl AgentBuilder {
         Agent(Arc::new(AgentState {
             executor,
             models,
-            journal: journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
+            journal: journal.unwrap_or_else(|| Arc::new(MemoryRuns::new())),
             options,
             name,
             instructions,

@@ -21,6 +21,7 @@ use super::request::SentConversation;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
 use crate::budget::Limit;
 use crate::entry::{FORMAT, JournalEntry, JournalRow, PlannedCall, StartedCall};
+use crate::journal::entry_of;
 use crate::model::AttemptError;
 use crate::run::{AgentRun, FailureReason, Outcome, RunState, Step, lost};
 
@@ -86,11 +87,16 @@ impl<'a> Driver<'a> {
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
         let first = JournalRow { at, entry: started };
-        let second = masked_row(&mask, JournalRow { at, entry: JournalEntry::Input { items } })?;
+        let (second, body) =
+            masked_row(&mask, JournalRow { at, entry: JournalEntry::Input { items } })?;
         let mut run = AgentRun::begin(first.clone()).map_err(corrupt)?;
+        let entries = [
+            entry_of(None, &first, serde_json::to_value(&first)?),
+            entry_of(Some(&run), &second, body),
+        ];
         run.apply(second.clone()).map_err(corrupt)?;
         let rows = [first, second];
-        agent.journal.append(&id, 0, &rows, None).await?;
+        agent.journal.append(&id, 0, &entries, None).await?;
         let claim = agent.journal.claim(&id).await?.ok_or(AgentError::Unknown)?;
         for (seq, row) in (1..).zip(&rows) {
             agent.show(&AgentEvent::Recorded { run: &id, seq, entry: &row.entry });
@@ -472,13 +478,15 @@ impl<'a> Driver<'a> {
     pub(super) async fn append(&mut self, entries: Vec<JournalEntry>) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
         let after = self.run.version();
-        let masked = |entry| masked_row(&mask, JournalRow { at, entry });
-        let rows = entries.into_iter().map(masked).collect::<Result<Vec<_>, _>>()?;
-        for row in &rows {
+        let (mut rows, mut stored) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let (row, body) = masked_row(&mask, JournalRow { at, entry })?;
+            stored.push(entry_of(Some(&self.run), &row, body));
             let corrupt = |source| AgentError::Corrupt { run: self.id.clone(), source };
             self.run.apply(row.clone()).map_err(corrupt)?;
+            rows.push(row);
         }
-        self.agent.journal.append(&self.id, after, &rows, Some(&self.claim)).await?;
+        self.agent.journal.append(&self.id, after, &stored, Some(&self.claim)).await?;
         for (seq, row) in (after + 1..).zip(&rows) {
             let event = AgentEvent::Recorded { run: &self.id, seq, entry: &row.entry };
             self.agent.show(&event);

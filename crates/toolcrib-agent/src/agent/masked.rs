@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use toolcrib_core::masking::LiveMask;
 use toolcrib_tool::ByteMask;
 use toolcrib_wire::model::ModelEvent;
 
 use crate::JournalRow;
 
-/// A row without secrets. Rows are masked before they are applied, so that a resumed run equals the one that was
-/// interrupted.
+/// A row without secrets, and its JSON. Rows are masked before they are applied, so that a resumed run equals the one
+/// that was interrupted.
 pub(super) fn masked_row(
     mask: &LiveMask,
     row: JournalRow,
-) -> Result<JournalRow, serde_json::Error> {
+) -> Result<(JournalRow, Value), serde_json::Error> {
     let value = serde_json::to_value(&row)?;
     let masked = mask.value(value.clone());
-    if masked == value { Ok(row) } else { serde_json::from_value(masked) }
+    let row = if masked == value { row } else { serde_json::from_value(masked.clone())? };
+    Ok((row, masked))
 }
 
 /// Masks the pieces of one answer. Each text has its own stream, since a secret may be cut between two pieces.

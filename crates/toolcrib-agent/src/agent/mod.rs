@@ -17,14 +17,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use toolcrib_core::clock::{Clock, Timestamp};
-use toolcrib_core::run::{RunCursor, RunId};
-use toolcrib_core::suspension::{Resolution, Submission, SuspensionId};
+use toolcrib_core::run::{Journal, RunCursor, RunId, Seq};
+use toolcrib_core::suspension::{Resolution, StoreError, Submission, SuspensionId};
 use toolcrib_core::{Executor, Turn, TurnOptions};
 use toolcrib_wire::model::Item;
 
+use crate::JournalRow;
 use crate::budget::Budget;
 use crate::compaction::Compaction;
-use crate::journal::Journal;
+use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
@@ -178,14 +179,51 @@ impl Agent {
         Ok(RunReport::new(run.clone(), state))
     }
 
-    /// Up to `limit` runs of this agent's identity, oldest first, from the beginning or after a cursor.
+    /// Up to `limit` rows of a run after row number `after`, in order; none if there are no more.
+    pub async fn rows(
+        &self,
+        run: &RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, JournalRow)>, AgentError> {
+        let journal = &*self.0.journal;
+        let first = journal::read(journal, run, 0, 1).await?.ok_or(AgentError::Unknown)?;
+        let identity = self.0.identity();
+        let is_own = first.first().is_some_and(|(_, row)| row.is_begun_by(&identity));
+        let rows = journal::read(journal, run, after, limit).await?;
+        rows.filter(|_| is_own).ok_or(AgentError::Unknown)
+    }
+
+    /// Up to `limit` runs of agents of this identity, oldest first, from the beginning or after a cursor. Batches of
+    /// calls, which have the same journals, are passed over.
     pub async fn runs(
         &self,
         after: Option<&RunCursor>,
         limit: usize,
     ) -> Result<Vec<RunCursor>, AgentError> {
-        let identity = self.0.executor.turn(self.0.options.clone()).identity().to_owned();
-        Ok(self.0.journal.list(&identity, after, limit).await?)
+        let (journal, identity) = (&*self.0.journal, self.0.identity());
+        let (mut runs, mut last) = (Vec::new(), after.cloned());
+        while runs.len() < limit {
+            let wanted = limit - runs.len();
+            let page = journal.list(&identity, last.as_ref(), wanted).await?;
+            let is_last = page.len() < wanted;
+            last = page.last().cloned();
+            for run in page {
+                match journal::read(journal, run.id(), 0, 1).await {
+                    Ok(Some(_)) => runs.push(run),
+                    // It is no agent's, or was removed since it was listed.
+                    Ok(None) | Err(StoreError::Expired) => {}
+                    Err(error @ StoreError::Corrupt { .. }) => {
+                        tracing::warn!(%error, "a run was passed over");
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(runs)
     }
 }
 
@@ -204,26 +242,16 @@ impl AgentState {
     }
 
     async fn load(&self, run: &RunId) -> Result<AgentRun, AgentError> {
-        /// Rows that are read at a time.
-        const PAGE: usize = 256;
-        let corrupt = |source| AgentError::Corrupt { run: run.clone(), source };
-        let mut state: Option<AgentRun> = None;
-        loop {
-            let known = state.as_ref().map_or(0, AgentRun::version);
-            let page = self.journal.read(run, known, PAGE).await?.ok_or(AgentError::Unknown)?;
-            if page.is_empty() {
-                break;
-            }
-            for row in page {
-                match &mut state {
-                    None => state = Some(AgentRun::begin(row).map_err(corrupt)?),
-                    Some(state) => state.apply(row).map_err(corrupt)?,
-                }
-            }
-        }
+        let rows = journal::read_all(&*self.journal, run).await?.ok_or(AgentError::Unknown)?;
+        let state = AgentRun::fold(rows);
+        let state = state.map_err(|source| AgentError::Corrupt { run: run.clone(), source })?;
         // Others' runs do not exist for this identity.
-        let turn = self.executor.turn(self.options.clone());
-        state.filter(|state| state.identity() == turn.identity()).ok_or(AgentError::Unknown)
+        if state.identity() == self.identity() { Ok(state) } else { Err(AgentError::Unknown) }
+    }
+
+    /// On whose behalf it works.
+    fn identity(&self) -> String {
+        self.executor.turn(self.options.clone()).identity().to_owned()
     }
 
     fn show(&self, event: &AgentEvent<'_>) {

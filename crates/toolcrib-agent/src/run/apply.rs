@@ -24,6 +24,12 @@ pub struct InvalidRow {
     problem: String,
 }
 
+impl InvalidRow {
+    pub(crate) fn new(row: u64, problem: String) -> Self {
+        Self { row, problem }
+    }
+}
+
 impl fmt::Display for InvalidRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "row {}: {}", self.row, self.problem)

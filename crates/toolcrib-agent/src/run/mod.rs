@@ -217,6 +217,11 @@ impl AgentRun {
         self.calls().iter().filter(lost).map(|call| &call.id)
     }
 
+    /// The number of a call in this round.
+    pub(crate) fn call_number(&self, id: &str) -> Option<usize> {
+        self.calls().iter().position(|call| call.id.as_str() == id)
+    }
+
     /// The ids of all calls so far.
     pub(crate) fn call_ids(&self) -> &Arc<HashSet<CallId>> {
         &self.call_ids

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcrib_agent::journal::{Journal as _, MemoryJournal};
+use toolcrib_agent::journal;
 use toolcrib_agent::model::{AttemptError, AttemptErrorKind, ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::{FailureReason, Outcome, RunState};
 use toolcrib_agent::{Agent, AgentBuilder, AgentEvent, Compaction, JournalEntry, RunReport};
-use toolcrib_core::run::RunId;
+use toolcrib_core::run::{Journal as _, MemoryRuns, RunId};
 use toolcrib_core::spill::{MemorySpill, SpillLimits, read_output_entry};
 use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_testkit::model_server::{ModelServer, Reply};
@@ -215,20 +215,22 @@ async fn a_run_continues_after_its_process_died_at_any_row_of_a_compaction() {
         let turns = [look(0, 300), look(1, 600), look(2, 900), look(3, 1_300)].into_iter();
         turns.chain([ScriptedTurn::text("Seen.")])
     };
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let compaction = || Compaction::default().model(summarizer(&["They looked.", "They looked."]));
-    let agent_with = |journal: &Arc<MemoryJournal>, answered: usize| {
+    let agent_with = |journal: &Arc<MemoryRuns>, answered: usize| {
         let model = model(script().skip(answered));
         agent(executor(false), &model).compaction(compaction()).journal(journal.clone()).build()
     };
     let whole = agent_with(&journal, 0).run("Look.").await.unwrap();
-    let rows = journal.read(whole.id(), 0, 1_000).await.unwrap().unwrap();
+    let rows = journal::read(&*journal, whole.id(), 0, 1_000).await.unwrap().unwrap();
+    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
     let kinds: Vec<_> = rows.iter().map(|row| kind(&row.entry)).collect();
     assert!(kinds.contains(&"compacted".to_owned()), "{kinds:?}");
     for end in 2..rows.len() {
-        let journal = Arc::new(MemoryJournal::new());
+        let journal = Arc::new(MemoryRuns::new());
         let run = RunId::random().unwrap();
-        journal.append(&run, 0, &rows[..end], None).await.unwrap();
+        let entries = journal::entries_of(&rows[..end]).unwrap();
+        journal.append(&run, 0, &entries, None).await.unwrap();
         let answered = kinds[..end].iter().filter(|kind| *kind == "model_answered").count();
         let report = agent_with(&journal, answered).resume(&run).await.unwrap();
         assert_eq!(transcript(&report), transcript(&whole), "died after row {end}");

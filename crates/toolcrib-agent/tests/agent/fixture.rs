@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcrib_agent::model::{Endpoint, EndpointTimeouts, ModelClient};
 use toolcrib_agent::{Agent, AgentBuilder, JournalEntry, RetryPolicy, RunReport};
-use toolcrib_core::suspension::MemorySuspensions;
+use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore};
 use toolcrib_core::{Executor, Registry, TurnOptions};
 use toolcrib_testkit::model_server::{ModelServer, Reply};
 use toolcrib_tool::{Approval, ToolDefinition, ToolError};
@@ -30,6 +30,14 @@ impl Counts {
 /// An executor with the tools `add` (read-only), `write` (neither read-only nor idempotent), `deploy` (needs
 /// approval), `slow` (never ends) and `finish` (ends the run).
 pub(crate) fn executor(counts: &Arc<Counts>) -> Executor {
+    executor_with(counts, Arc::new(MemorySuspensions::new()))
+}
+
+/// The same with another store of suspensions.
+pub(crate) fn executor_with(
+    counts: &Arc<Counts>,
+    suspensions: Arc<dyn SuspensionStore>,
+) -> Executor {
     let define = |name: &str| {
         let builder = ToolDefinition::builder(name).description("A tool of a test.");
         builder.input_schema(json!({"type": "object", "additionalProperties": true}))
@@ -73,7 +81,7 @@ pub(crate) fn executor(counts: &Arc<Counts>) -> Executor {
         )
         .build()
         .unwrap();
-    Executor::builder(registry).suspensions(Arc::new(MemorySuspensions::new())).build()
+    Executor::builder(registry).suspensions(suspensions).build()
 }
 
 /// Retries that do not slow tests down.

@@ -4,16 +4,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::json;
-use toolcrib_agent::journal::{Journal as _, MemoryJournal};
+use toolcrib_agent::journal;
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::{AgentRun, RunState};
-use toolcrib_agent::{Agent, JournalEntry, JournalRow, RunReport};
+use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow, RunReport};
 use toolcrib_core::masking::Mask;
-use toolcrib_core::run::RunId;
-use toolcrib_core::{Executor, Registry};
-use toolcrib_tool::ToolDefinition;
+use toolcrib_core::run::{
+    Journal as _, MemoryRuns, Run, RunCursor, RunId, RunRecord, RunStore as _,
+};
+use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_tool::{ToolCall, ToolDefinition};
 
-use crate::fixture::{Counts, Seen, builder, transcript};
+use crate::fixture::{Counts, Seen, builder, executor, transcript};
 
 fn script() -> Vec<ScriptedTurn> {
     vec![
@@ -23,8 +25,9 @@ fn script() -> Vec<ScriptedTurn> {
     ]
 }
 
-async fn rows(journal: &MemoryJournal, run: &RunId) -> Vec<JournalRow> {
-    journal.read(run, 0, 1_000).await.unwrap().unwrap()
+async fn rows(journal: &MemoryRuns, run: &RunId) -> Vec<JournalRow> {
+    let rows = journal::read(journal, run, 0, 1_000).await.unwrap().unwrap();
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// How many answers of the script the first rows have used.
@@ -34,9 +37,9 @@ fn answers(rows: &[JournalRow]) -> usize {
 
 /// Continues a run whose process died after these rows; returns its report and how often tools ran.
 async fn resumed(rows: &[JournalRow]) -> (RunReport, [usize; 3]) {
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let run = RunId::random().unwrap();
-    journal.append(&run, 0, rows, None).await.unwrap();
+    journal.append(&run, 0, &journal::entries_of(rows).unwrap(), None).await.unwrap();
     let counts = Arc::new(Counts::default());
     let model = Arc::new(ScriptedModel::new(script().into_iter().skip(answers(rows))));
     let agent = builder(&counts, model).journal(journal).build();
@@ -46,7 +49,7 @@ async fn resumed(rows: &[JournalRow]) -> (RunReport, [usize; 3]) {
 
 #[tokio::test]
 async fn a_run_continues_after_its_process_died_at_any_row() {
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let counts = Arc::new(Counts::default());
     let model = Arc::new(ScriptedModel::new(script()));
     let agent = builder(&counts, model).journal(journal.clone()).build();
@@ -89,7 +92,7 @@ async fn a_run_continues_after_its_process_died_at_any_row() {
 
 #[tokio::test]
 async fn what_is_read_equals_what_was_written() {
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let counts = Arc::new(Counts::default());
     let model = Arc::new(ScriptedModel::new(script()));
     let agent = builder(&counts, model).journal(journal.clone()).build();
@@ -101,8 +104,30 @@ async fn what_is_read_equals_what_was_written() {
 }
 
 #[tokio::test]
+async fn batches_of_calls_in_the_same_journals_are_no_runs_of_agents() {
+    let journal = Arc::new(MemoryRuns::new());
+    let counts = Arc::new(Counts::default());
+    let turn = executor(&counts).turn(TurnOptions::default());
+    let mut batch = Run::start(&turn, vec![ToolCall::new("1", "write", "{}")]).await.unwrap();
+    batch.save(&*journal).await.unwrap();
+    let model = Arc::new(ScriptedModel::new(script()));
+    let agent = builder(&counts, model).journal(journal.clone()).build();
+    let report = agent.run("Work.").await.unwrap();
+
+    let listed = agent.runs(None, 10).await.unwrap();
+    assert_eq!(listed.iter().map(RunCursor::id).collect::<Vec<_>>(), [report.id()]);
+    assert!(matches!(agent.load(batch.id()).await, Err(AgentError::Unknown)));
+    assert!(matches!(agent.rows(batch.id(), 0, 10).await, Err(AgentError::Unknown)));
+    assert_eq!(agent.rows(report.id(), 12, 10).await.unwrap().len(), 2);
+
+    assert!(journal.load(report.id()).await.unwrap().is_none(), "and the other way round");
+    let batches = journal.page("", None, 10).await.unwrap();
+    assert_eq!(batches.iter().map(RunRecord::id).collect::<Vec<_>>(), [batch.id()]);
+}
+
+#[tokio::test]
 async fn rows_that_do_not_follow_are_refused_with_their_number() {
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let counts = Arc::new(Counts::default());
     let model = Arc::new(ScriptedModel::new(script()));
     let agent = builder(&counts, model).journal(journal.clone()).build();
@@ -147,7 +172,7 @@ async fn secrets_reach_neither_the_journal_nor_the_model_nor_viewers() {
         ScriptedTurn::call("leak", json!({"why": "hunter2-hunter2"})),
         ScriptedTurn::text("It is hunter2-hunter2."),
     ]));
-    let journal = Arc::new(MemoryJournal::new());
+    let journal = Arc::new(MemoryRuns::new());
     let shown = Arc::new(Seen::default());
     let show = Arc::clone(&shown);
     let agent = Agent::builder(executor, model.clone())

@@ -12,16 +12,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_agent::journal::Journal as _;
+use toolcrib_agent::journal;
 use toolcrib_agent::model::Endpoint;
 use toolcrib_agent::run::RunState;
 use toolcrib_agent::{Agent, JournalEntry};
+use toolcrib_core::run::Journal as _;
 use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_store::{Database, Runs};
 use toolcrib_testkit::model_server::{ModelServer, Reply};
 use toolcrib_tool::ToolDefinition;
 use toolcrib_wire::model::Wire;
 
-use crate::file_journal::FileJournal;
 use crate::fixture::transcript;
 
 /// The variable that names the worker's folder.
@@ -64,7 +65,7 @@ fn agent(folder: &Path, wire: Wire, base_url: &str) -> Agent {
     let registry = Registry::scratch().tool_as(look, looks).tool_as(act, acts).build().unwrap();
     let model = Endpoint::new(wire, base_url, "scripted").allow("127.0.0.0/8".parse().unwrap());
     Agent::builder(Executor::builder(registry).build(), Arc::new(model))
-        .journal(Arc::new(FileJournal::new(folder)))
+        .journal(Arc::new(Runs::new(&Database::open(folder).unwrap())))
         .turn_options(TurnOptions::default())
         .build()
 }
@@ -79,9 +80,9 @@ async fn worker() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let wire = wire_named(&std::env::var(WIRE).unwrap());
     let agent = agent(&folder, wire, &std::env::var(MODEL).unwrap());
-    match FileJournal::new(&folder).runs().first() {
+    match agent.runs(None, 1).await.unwrap().first() {
         None => agent.run("Work.").await.unwrap(),
-        Some(run) => agent.resume(run).await.unwrap(),
+        Some(run) => agent.resume(run.id()).await.unwrap(),
     };
 }
 
@@ -110,7 +111,7 @@ async fn kill_and_continue(wire: Wire, seed: u64) -> usize {
             .spawn()
             .unwrap()
     };
-    let journal = FileJournal::new(folder.path());
+    let journal = Runs::new(&Database::open(folder.path()).unwrap());
     let server = ModelServer::without_memory(wire, script()).await;
     let mut inside = 0;
     for kill in 0..KILLS {
@@ -119,13 +120,12 @@ async fn kill_and_continue(wire: Wire, seed: u64) -> usize {
         tokio::time::sleep(Duration::from_millis(wait)).await;
         child.kill().unwrap();
         child.wait().unwrap();
-        let is_begun = !journal.runs().is_empty();
-        inside += usize::from(is_begun && !is_over(&journal).await);
+        inside += usize::from(is_inside(&journal).await);
     }
     let agent = agent(folder.path(), wire, &server.base_url());
-    let report = match journal.runs().first() {
+    let report = match agent.runs(None, 1).await.unwrap().first() {
         None => agent.run("Work.").await.unwrap(),
-        Some(run) => agent.resume(run).await.unwrap(),
+        Some(run) => agent.resume(run.id()).await.unwrap(),
     };
     assert_eq!(server.violations(), Vec::<String>::new(), "{wire} {seed}");
     assert_eq!(report.state(), RunState::Completed, "{wire} {seed}");
@@ -152,11 +152,12 @@ async fn kill_and_continue(wire: Wire, seed: u64) -> usize {
     inside
 }
 
-/// Whether the run of a journal has ended.
-async fn is_over(journal: &FileJournal) -> bool {
-    let run = journal.runs().remove(0);
-    let rows = journal.read(&run, 0, 10_000).await.unwrap().unwrap();
-    rows.last().is_some_and(|row| matches!(row.entry, JournalEntry::Finished { .. }))
+/// Whether the run of a journal has begun but not ended.
+async fn is_inside(journal: &Runs) -> bool {
+    let runs = journal.list("", None, 1).await.unwrap();
+    let Some(run) = runs.first() else { return false };
+    let rows = journal::read(journal, run.id(), 0, 10_000).await.unwrap().unwrap();
+    !matches!(rows.last(), Some((_, row)) if matches!(row.entry, JournalEntry::Finished { .. }))
 }
 
 #[tokio::test(flavor = "multi_thread")]

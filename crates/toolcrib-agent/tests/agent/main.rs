@@ -4,12 +4,12 @@
 #![expect(clippy::disallowed_methods, reason = "a test starts processes to kill them")]
 
 mod compaction;
-mod file_journal;
 mod fixture;
 mod journals;
 mod kills;
 mod limits;
 mod model_faults;
+mod restarts;
 mod stopping;
 mod waiting;
 mod wires;

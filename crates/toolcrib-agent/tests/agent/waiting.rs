@@ -90,7 +90,7 @@ async fn a_cancelled_run_leaves_no_approval_behind() {
 #[tokio::test]
 async fn runs_of_other_identities_do_not_exist() {
     let counts = Arc::new(Counts::default());
-    let journal = Arc::new(toolcrib_agent::journal::MemoryJournal::new());
+    let journal = Arc::new(toolcrib_core::run::MemoryRuns::new());
     let of = |user: &str| {
         let model = ScriptedModel::new([ScriptedTurn::text("Hi.")]);
         Agent::builder(executor(&counts), Arc::new(model))

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
-use toolcrib_core::run::{Run, RunCursor, RunError, RunId, RunState, RunStore};
+use toolcrib_core::run::{Journal, Run, RunCursor, RunError, RunId, RunState, RunStore as _};
 use toolcrib_core::suspension::{RedeemError, Resolution, Submission, SuspensionId, Waiting};
 use toolcrib_tool::{ToolOutput, exact};
 
@@ -154,7 +154,7 @@ impl ResolveRequest {
 }
 
 /// The store of runs.
-pub(super) fn store(api: &Api) -> Result<Arc<dyn RunStore>, Problem> {
+pub(super) fn store(api: &Api) -> Result<Arc<dyn Journal>, Problem> {
     api.backend().runs().ok_or_else(|| {
         let detail = "this server stores no runs: set `state.dir` in its config";
         Problem::new(StatusCode::NOT_IMPLEMENTED, detail).kind("unavailable")
@@ -323,7 +323,7 @@ fn turn_of(client: &Client, run: &Run) -> Turn {
 }
 
 /// Applies decisions of others, ends expired calls, and stores the result.
-async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn RunStore) -> Result<(), Problem> {
+async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn Journal) -> Result<(), Problem> {
     let before = run.record().clone();
     run.expire(turn).await?;
     if run.record() != &before {
@@ -404,7 +404,7 @@ fn is_for_caller(run: &Run, call: &SuspensionId, resolution: &Resolution) -> boo
 }
 
 /// The answer to a cancellation of a run that is over: how and by whom its last call was resolved.
-async fn already_over(run: &Run, turn: &Turn, store: &dyn RunStore) -> Result<Problem, Problem> {
+async fn already_over(run: &Run, turn: &Turn, store: &dyn Journal) -> Result<Problem, Problem> {
     if let Some(first) = run.last_resolution(turn, store).await? {
         return Ok(RunError::from(RedeemError::AlreadyResolved(Box::new(first))).into());
     }

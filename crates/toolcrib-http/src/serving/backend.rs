@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolcrib_core::run::RunStore;
+use toolcrib_core::run::Journal;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_tool::ContextValues;
 
@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// The store of runs, if there is one. Default: none; calls that would wait fail instead.
-    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+    fn runs(&self) -> Option<Arc<dyn Journal>> {
         None
     }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use toolcrib_core::audit::{AuditRecord, AuditSink, AuditTrail};
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::events::EventBus;
-use toolcrib_core::run::{MemoryRuns, RunStore};
+use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::suspension::MemorySuspensions;
 use toolcrib_core::{Executor, Registration, Registry, RegistryBuilder, ToolFilter, Toolset};
 use toolcrib_http::reports::{Reloaded, ServerStatus};
@@ -122,7 +122,7 @@ impl Backend for Crib {
         Some(Toolset::new().include(ToolFilter::new().name(names)))
     }
 
-    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+    fn runs(&self) -> Option<Arc<dyn Journal>> {
         Some(Arc::clone(&self.runs) as _)
     }
 

@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// the server that holds the claim.
 ///
 /// Each identity has its own share. When it is full, the oldest runs that are over, or whose calls have all expired,
-/// are removed. A run whose calls others have answered stops counting against the share at once. It can still be read,
+/// are removed, but not agents' runs that can go on. A run whose calls others have answered stops counting against the share at once. It can still be read,
 /// until a second share of the same size is full of such runs. Entries contain arguments and results in plain text.
 #[derive(Debug, Clone)]
 pub struct Runs {
@@ -181,6 +181,8 @@ struct Append {
     term: Option<u64>,
     /// The owner and the creation time, if the entries begin a run.
     begins: Option<(OwnerDigest, i64)>,
+    /// Whether the run can go on after the last entry although no call waits.
+    is_open: bool,
     rows: Vec<NewRow>,
 }
 
@@ -188,6 +190,8 @@ struct NewRow {
     text: String,
     /// The call that the entry is about, and the suspended call as which it waits, with its expiry.
     waits: Option<(i64, Option<(String, i64)>)>,
+    /// Whether no call waits after it.
+    ends: bool,
 }
 
 impl Append {
@@ -202,10 +206,10 @@ impl Append {
             let text = entry.to_text(seq)?;
             limits.admit(text.len(), seq)?;
             let waits = entry.waits().map(|(call, waits)| {
-                let waits = waits.map(|one| (one.id().to_string(), millis(one.expires_at())));
+                let waits = waits.map(|(id, until)| (id.to_string(), millis(until)));
                 (i64::try_from(call).unwrap_or(i64::MAX), waits)
             });
-            Ok(NewRow { text, waits })
+            Ok(NewRow { text, waits, ends: entry.ends() })
         };
         let begins = entries.first().and_then(JournalEntry::begins);
         Ok(Self {
@@ -213,12 +217,13 @@ impl Append {
             after,
             term: claim.map(Claim::term),
             begins: begins.map(|(identity, at)| (OwnerDigest::of(identity), millis(at))),
+            is_open: entries.last().is_some_and(JournalEntry::is_open),
             rows: entries.iter().zip(after + 1..).map(row).collect::<Result<_, StoreError>>()?,
         })
     }
 
     fn run(self, tx: &Tx<'_>, limits: &RunLimits) -> Result<Seq, StoreError> {
-        let Self { run, after, term, begins, rows } = self;
+        let Self { run, after, term, begins, is_open, rows } = self;
         match RunHead::of(tx, &run)? {
             Some(head) => {
                 head.check(tx, term)?;
@@ -238,7 +243,7 @@ impl Append {
             }
         }
         let (mut last, mut bytes) = (after, 0);
-        for NewRow { text, waits } in rows {
+        for NewRow { text, waits, ends } in rows {
             last += 1;
             bytes += size(&text)?;
             let sql = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
@@ -255,9 +260,12 @@ impl Append {
                 }
                 None => {}
             }
+            if ends {
+                tx.execute("DELETE FROM waiting_calls WHERE run = ?1", [&run])?;
+            }
         }
-        let sql = "UPDATE runs SET last = ?2, bytes = bytes + ?3 WHERE id = ?1";
-        tx.execute(sql, (&run, last, bytes))?;
+        let sql = "UPDATE runs SET last = ?2, bytes = bytes + ?3, is_open = ?4 WHERE id = ?1";
+        tx.execute(sql, (&run, last, bytes, is_open))?;
         update_expiry(tx, &run, false)?;
         Ok(last)
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{
-    Claim, Journal, JournalEntry, MemoryRuns, RunCursor, RunId, RunLimits, RunStore, Seq,
+    Claim, Journal, JournalEntry, MemoryRuns, RunCursor, RunId, RunLimits, RunRecord, RunStep,
+    RunStore, Seq,
 };
 use toolcrib_core::suspension::StoreError;
 use toolcrib_store::{Database, Runs};
@@ -202,6 +203,68 @@ async fn a_journal_belongs_to_its_identity_and_is_removed_with_its_run(journal: 
     assert_eq!(all(&*journal, &his).await, [started("bob", 1)]);
 }
 
+/// The first step of an agent's run.
+pub(crate) fn first_step(identity: &str, created: u64) -> JournalEntry {
+    let created_at = Timestamp::from_unix_millis(created);
+    JournalEntry::Step(RunStep::new(serde_json::json!({"n": 1})).beginning(identity, created_at))
+}
+
+/// A further step of an agent's run.
+pub(crate) fn step() -> RunStep {
+    RunStep::new(serde_json::json!({"text": "é \u{0} \"", "number": 0.1}))
+}
+
+async fn steps_of_agents_are_stored_as_they_are_and_are_no_batches(journal: Arc<dyn Journal>) {
+    let run = id();
+    let unbegun = journal.append(&run, 0, &[JournalEntry::Step(step())], None).await;
+    assert!(matches!(unbegun, Err(StoreError::Failed { .. })), "{unbegun:?}");
+    let waits = suspended("ada", 1, 100);
+    let entries = [
+        first_step("ada", 1),
+        JournalEntry::Step(step().waiting(0, &waits)),
+        JournalEntry::Step(step().answering(0)),
+        JournalEntry::Step(step().ending()),
+        JournalEntry::Step(step()),
+    ];
+    journal.append(&run, 0, &entries, None).await.expect("it is new");
+    assert_eq!(all(&*journal, &run).await, entries);
+    let again = journal.append(&run, 5, &[first_step("ada", 1)], None).await;
+    assert!(matches!(again, Err(StoreError::Failed { .. })), "{again:?}");
+    let batch = waiting_run("ada", 2);
+    journal.save(&batch).await.expect("it is new");
+    let listed = journal.list("ada", None, 10).await.expect("listed");
+    assert_eq!(listed.iter().map(RunCursor::id).collect::<Vec<_>>(), [&run, batch.id()]);
+
+    assert_eq!(journal.load(&run).await.expect("looked"), None, "it is no batch");
+    let batches = journal.page("ada", None, 10).await.expect("listed");
+    assert_eq!(batches.iter().map(RunRecord::id).collect::<Vec<_>>(), [batch.id()]);
+}
+
+async fn an_agents_run_makes_room_only_when_it_is_over(journal: Arc<dyn Journal>) {
+    let runs: Vec<RunId> = (0..20).map(|_| id()).collect();
+    for (run, created) in runs.iter().zip(1..) {
+        journal.append(run, 0, &[first_step("ada", created)], None).await.expect("there is room");
+    }
+    let begin = async |created| journal.append(&id(), 0, &[first_step("ada", created)], None).await;
+    let append = async |run: &RunId, after: Seq, step: RunStep| {
+        journal.append(run, after, &[JournalEntry::Step(step)], None).await.expect("it goes on")
+    };
+    let there = async |run: &RunId| is_kept(journal.read(run, 0, 1).await);
+    let refused = begin(50).await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "all can go on: {refused:?}");
+
+    // One that was reopened can go on again.
+    append(&runs[0], 1, step().ending()).await;
+    append(&runs[0], 2, step()).await;
+    // One that ends does not wait any more.
+    append(&runs[3], 1, step().waiting(0, &suspended("ada", 1, u64::MAX))).await;
+    append(&runs[3], 2, step().ending()).await;
+    begin(51).await.expect("one is over");
+    assert!(there(&runs[0]).await && !there(&runs[3]).await);
+    let refused = begin(52).await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+}
+
 /// Runs the suite over every implementation of a journal.
 macro_rules! journals {
     ($($name:ident),*) => { $(
@@ -234,7 +297,9 @@ journals!(
     an_append_without_the_current_claim_is_refused,
     a_claimed_run_is_not_removed,
     entries_runs_and_shares_have_bounds,
-    a_journal_belongs_to_its_identity_and_is_removed_with_its_run
+    a_journal_belongs_to_its_identity_and_is_removed_with_its_run,
+    steps_of_agents_are_stored_as_they_are_and_are_no_batches,
+    an_agents_run_makes_room_only_when_it_is_over
 );
 
 #[tokio::test]

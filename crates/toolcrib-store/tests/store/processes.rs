@@ -120,7 +120,7 @@ async fn worker() {
 /// The suspended call that an entry names.
 fn waits_as(entry: &JournalEntry) -> String {
     let (_, waits) = entry.waits().expect("it is about a call");
-    waits.expect("it waits").id().to_string()
+    waits.expect("it waits").0.to_string()
 }
 
 fn start(folder: &Path) -> Child {

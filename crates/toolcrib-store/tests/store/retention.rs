@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use toolcrib_core::Answer;
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::run::RunStore as _;
+use toolcrib_core::run::{Journal as _, JournalEntry, RunId, RunStore as _};
 use toolcrib_core::spill::{Owner, SpillError, SpillLimits, SpillStore as _, Spilled};
 use toolcrib_core::suspension::{Settled, StoreError, SuspensionStore as _};
 use toolcrib_store::{Database, Kept, Retention, Runs, Spills, StateReport, Suspensions};
 use toolcrib_tool::{CallId, ContextValues, ToolOutput, ToolResult};
 
-use crate::fixture::{on_disk, resolved, run, suspended, waiting_run};
+use crate::fixture::{is_kept, on_disk, resolved, run, suspended, waiting_run};
+use crate::journal::{first_step, step};
 
 const HOUR: u64 = 60 * 60 * 1_000;
 
@@ -75,6 +76,33 @@ async fn what_is_older_than_its_age_is_removed_and_answered_as_expired() {
     assert!(matches!(gone, Err(StoreError::Expired)), "{gone:?}");
     assert!(runs.load(new.id()).await.expect("it works").is_some());
     assert_eq!(runs.load(run("ada", 1).id()).await.expect("it works"), None, "never seen");
+}
+
+#[tokio::test]
+async fn an_agents_run_that_nobody_resumes_is_kept_as_long_as_runs_are() {
+    let (_home, database, now) = with_clock();
+    let runs = Runs::new(&database);
+    database.keep(ages(2, 1, 1));
+    let id = || RunId::random().expect("there is randomness");
+    let (paused, waits, driven) = (id(), id(), id());
+    for run in [&paused, &waits, &driven] {
+        runs.append(run, 0, &[first_step("ada", HOUR)], None).await.expect("there is room");
+    }
+    let claim = runs.claim(&driven).await.expect("it works");
+    let until = suspended("ada", HOUR, 10 * HOUR);
+    let waiting = [JournalEntry::Step(step().waiting(0, &until))];
+    runs.append(&waits, 1, &waiting, None).await.expect("it goes on");
+    let kept = async |run: &RunId| is_kept(runs.read(run, 0, 1).await);
+    for (hours, expected) in [(2, [true; 3]), (4, [false, true, true]), (20, [false, false, true])]
+    {
+        now.store(hours * HOUR, Ordering::Relaxed);
+        database.sweep().await.expect("it works");
+        let found = [kept(&paused).await, kept(&waits).await, kept(&driven).await];
+        assert_eq!(found, expected, "after {hours} hours");
+    }
+    runs.release(&claim.expect("it is there")).await.expect("it works");
+    database.sweep().await.expect("it works");
+    assert!(!kept(&driven).await);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use toolcrib_core::approval::Approvals;
 #[cfg(unix)]
 use toolcrib_core::audit::AuditSink as _;
-use toolcrib_core::run::RunStore;
+use toolcrib_core::run::Journal;
 use toolcrib_core::{Executor, ShutdownReport, Toolset, Turn, TurnOptions};
 #[cfg(feature = "mcp")]
 use toolcrib_mcp::upstream::Upstreams;
@@ -61,7 +61,7 @@ pub struct Toolcrib {
     toolsets: Arc<RwLock<BTreeMap<String, Toolset>>>,
     #[cfg(all(unix, feature = "manifests"))]
     live_config: LiveConfig,
-    runs: Option<Arc<dyn RunStore>>,
+    runs: Option<Arc<dyn Journal>>,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     /// The store in which tasks of MCP clients outlive the server.
@@ -182,8 +182,8 @@ impl Toolcrib {
         &self.context
     }
 
-    /// The store of [`Run`](toolcrib_core::run::Run)s, if there is one.
-    pub fn runs(&self) -> Option<&Arc<dyn RunStore>> {
+    /// The journals of runs, if there are any: of [`Run`](toolcrib_core::run::Run)s and of agents.
+    pub fn runs(&self) -> Option<&Arc<dyn Journal>> {
         self.runs.as_ref()
     }
 

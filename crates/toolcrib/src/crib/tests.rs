@@ -226,7 +226,7 @@ async fn the_first_middleware_is_the_outermost() {
 #[cfg(all(unix, feature = "store"))]
 mod waiting {
     use toolcrib_core::clock::{Clock, Timestamp};
-    use toolcrib_core::run::{Run, RunState};
+    use toolcrib_core::run::{Run, RunState, RunStore as _};
     use toolcrib_core::suspension::{RedeemError, Suspension};
     use toolcrib_core::{Answer, Turn};
     use toolcrib_tool::ContextValues;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolcrib_core::audit::AuditSink as _;
-use toolcrib_core::run::RunStore;
+use toolcrib_core::run::Journal;
 use toolcrib_core::{Executor, Toolset, TurnOptions};
 use toolcrib_http::reports::{NameStatus, Reloaded, ServerStatus};
 use toolcrib_http::{AnswerStore, Backend, Health};
@@ -31,7 +31,7 @@ impl Backend for Toolcrib {
         Toolcrib::toolset(self, name).ok()
     }
 
-    fn runs(&self) -> Option<Arc<dyn RunStore>> {
+    fn runs(&self) -> Option<Arc<dyn Journal>> {
         Toolcrib::runs(self).cloned()
     }
 

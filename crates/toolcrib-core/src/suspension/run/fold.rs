@@ -45,6 +45,9 @@ impl RunRecord {
             JournalEntry::Started { .. } | JournalEntry::Imported(_) => {
                 return Err(format!("entry {seq} begins it again"));
             }
+            JournalEntry::Step(_) => {
+                return Err(format!("entry {seq} is a step of another kind of run"));
+            }
         };
         let known = record.slots.len();
         match record.slots.get_mut(call) {

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use toolcrib_tool::{BoxFuture, ToolResult};
 
 use super::record::Ending;
+use super::step::RunStep;
 use super::{RunCursor, RunId, RunRecord};
 use crate::storage::bounds::{BoundScope, Bounds, Full};
 use crate::storage::clock::Timestamp;
-use crate::suspension::{StoreError, Suspension};
+use crate::suspension::{StoreError, Suspension, SuspensionId};
 
 /// The number of an entry in the journal of its run: 1 for the first, without gaps.
 pub type Seq = u64;
@@ -15,16 +16,18 @@ pub type Seq = u64;
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
 pub(super) const FORMAT: u32 = 1;
 
-/// Stores the journals of runs. A journal is append-only and is removed with its run.
+/// Stores the journals of runs: of batches of calls, and of agents, whose entries are
+/// [steps](JournalEntry::Step). A journal is append-only and is removed with its run.
 ///
-/// Every journal is a [`RunStore`](super::RunStore): the record of a run is computed from its
-/// journal and not stored separately. [`MemoryRuns`](super::MemoryRuns) stores journals in memory,
+/// Every journal is a [`RunStore`](super::RunStore): the record of a batch is computed from its
+/// journal and not stored separately; runs of agents do not exist there. [`MemoryRuns`](super::MemoryRuns) stores journals in memory,
 /// for hosts without the facade. The crate `toolcrib-store` stores them in a database, which
 /// processes can share.
 pub trait Journal: Send + Sync {
     /// Appends entries after the entry `after` and returns the number of the last one. Either all
-    /// of them are stored or none. If `after` is 0, the run begins: its first entry has to be
-    /// [`Started`](JournalEntry::Started), and no later one may be.
+    /// of them are stored or none. When this returns, they outlive the process, if the store does. If
+    /// `after` is 0, the run begins: its first entry has to say so
+    /// ([`JournalEntry::begins`]), and no later one may.
     ///
     /// Fails with [`StoreError::Conflict`] if `after` is not the journal's last entry, so that only
     /// one of several concurrent appends succeeds. Fails with [`StoreError::Claimed`] if a live
@@ -105,6 +108,8 @@ pub enum JournalEntry {
         /// Which of the two.
         ending: Ending,
     },
+    /// A step of a run that is not a batch of calls, such as an agent's.
+    Step(RunStep),
 }
 
 impl JournalEntry {
@@ -113,18 +118,33 @@ impl JournalEntry {
         match self {
             Self::Started { identity, created_at, .. } => Some((identity, *created_at)),
             Self::Imported(record) => Some((record.identity(), record.created_at())),
+            Self::Step(step) => step.begins(),
             _ => None,
         }
     }
 
-    /// The index of the call that this entry is about, and its suspension if it waits; `None` for
-    /// other entries.
-    pub fn waits(&self) -> Option<(usize, Option<&Suspension>)> {
+    /// The index of the call that this entry is about, and as what and until when it waits, if it
+    /// does; `None` for other entries.
+    pub fn waits(&self) -> Option<(usize, Option<(&SuspensionId, Timestamp)>)> {
         match self {
-            Self::CallSuspended { call, suspension } => Some((*call, Some(suspension))),
+            Self::CallSuspended { call, suspension } => {
+                Some((*call, Some((suspension.id(), suspension.expires_at()))))
+            }
             Self::CallFinished { call, .. } => Some((*call, None)),
+            Self::Step(step) => step.waits(),
             _ => None,
         }
+    }
+
+    /// Whether the run can go on after this entry although none of its calls waits: a
+    /// [step](Self::Step) that does not end it.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Step(step) if !step.is_over())
+    }
+
+    /// Whether no call of the run waits after this entry.
+    pub fn ends(&self) -> bool {
+        matches!(self, Self::Step(step) if step.is_over())
     }
 
     /// The stored form of the entry with this number, for stores. Fails unless the first entry, and

@@ -12,7 +12,7 @@ use crate::storage::bounds::{BoundScope, largest_holder};
 use crate::storage::clock::Timestamp;
 use crate::suspension::StoreError;
 
-/// Journals in memory with bounds per identity. Finished runs, and runs whose calls have all
+/// Journals in memory with bounds per identity. Finished runs, and batches whose calls have all
 /// expired, make room, oldest first. An answer counts once the run is saved.
 #[derive(Debug, Default)]
 pub struct MemoryRuns {
@@ -28,6 +28,8 @@ struct StoredRuns {
     bytes: usize,
     /// The expiry of each waiting call.
     waits: BTreeMap<usize, Timestamp>,
+    /// Whether it can go on although no call waits.
+    is_open: bool,
     /// The term of the last claim.
     term: u64,
     is_claimed: bool,
@@ -39,7 +41,7 @@ impl StoredRuns {
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
-        !self.is_claimed && self.waits.values().all(|until| *until <= now)
+        !self.is_claimed && !self.is_open && self.waits.values().all(|until| *until <= now)
     }
 
     fn last(&self) -> Seq {
@@ -108,6 +110,7 @@ impl MemoryRuns {
                         entries: Vec::new(),
                         bytes: 0,
                         waits: BTreeMap::new(),
+                        is_open: false,
                         term: 0,
                         is_claimed: false,
                     },
@@ -115,11 +118,16 @@ impl MemoryRuns {
             }
         }
         let Some(known) = kept.get_mut(run) else { return Err(StoreError::Conflict) };
-        for (call, waits) in entries.iter().filter_map(JournalEntry::waits) {
-            match waits {
-                Some(suspension) => known.waits.insert(call, suspension.expires_at()),
-                None => known.waits.remove(&call),
-            };
+        for entry in entries {
+            match entry.waits() {
+                Some((call, Some((_, until)))) => drop(known.waits.insert(call, until)),
+                Some((call, None)) => drop(known.waits.remove(&call)),
+                None => {}
+            }
+            if entry.ends() {
+                known.waits.clear();
+            }
+            known.is_open = entry.is_open();
         }
         known.bytes += bytes;
         known.entries.extend_from_slice(entries);

@@ -5,6 +5,7 @@ mod fold;
 mod journal;
 mod memory;
 mod record;
+mod step;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub use journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
 pub use memory::MemoryRuns;
 use record::RunCall;
 pub use record::{Ending, RunId, RunRecord, RunState};
+pub use step::RunStep;
 pub use store::{NoCursor, RunCursor, RunStore};
 
 /// A batch of calls, some of which may be suspended, until each has its final answer.
@@ -214,7 +216,7 @@ impl Run {
     pub async fn last_resolution<D: TurnAccess>(
         &self,
         door: &D,
-        runs: &dyn RunStore,
+        runs: &(impl RunStore + ?Sized),
     ) -> Result<Option<Resolved>, RunError> {
         self.check_owner(door)?;
         let Some(store) = door.store() else { return Ok(None) };
@@ -319,7 +321,7 @@ impl Run {
 
     /// Saves the run, merged with what other processes have saved meanwhile: for every call, the
     /// first saved answer wins.
-    pub async fn save(&mut self, store: &dyn RunStore) -> Result<(), RunError> {
+    pub async fn save(&mut self, store: &(impl RunStore + ?Sized)) -> Result<(), RunError> {
         loop {
             match store.save(&self.record).await {
                 Ok(version) => {

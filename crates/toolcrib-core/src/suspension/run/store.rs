@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use toolcrib_tool::BoxFuture;
 
-use super::journal::Journal;
+use super::journal::{Journal, JournalEntry};
 use super::{RunId, RunRecord};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{StoreError, SuspensionId};
 
-/// Stores run records. Several processes may continue one run; none overwrites changes that it has
-/// not seen.
+/// Stores the records of batches of calls. Several processes may continue one run; none overwrites
+/// changes that it has not seen. Runs of agents in the same journals do not exist here.
 ///
 /// Every [`Journal`] is such a store: saving a record appends the missing entries.
 pub trait RunStore: Send + Sync {
@@ -44,7 +44,7 @@ pub trait RunStore: Send + Sync {
 /// Entries that are read at a time.
 const PAGE: usize = 256;
 
-/// Folds the journal of a run.
+/// Folds the journal of a batch; `None` if there is no such run, or if it is another kind of run.
 async fn folded(
     journal: &(impl Journal + ?Sized),
     id: &RunId,
@@ -58,6 +58,9 @@ async fn folded(
             return Err(corrupt(format!("entry {} is missing", known + 1)));
         }
         let last = page.last;
+        if let (None, Some((1, JournalEntry::Step(_)))) = (&record, page.entries.first()) {
+            return Ok(None);
+        }
         for (seq, entry) in page.entries {
             record = Some(RunRecord::followed_by(record, id, seq, entry).map_err(corrupt)?);
         }
@@ -98,7 +101,7 @@ impl<J: Journal + ?Sized> RunStore for J {
             while let Some(page) = self.read(id, known, PAGE).await? {
                 for (seq, entry) in &page.entries {
                     known = *seq;
-                    ids.extend(entry.waits().and_then(|(_, one)| one).map(|one| one.id().clone()));
+                    ids.extend(entry.waits().and_then(|(_, one)| one).map(|(id, _)| id.clone()));
                 }
                 if page.entries.is_empty() || known >= page.last {
                     break;

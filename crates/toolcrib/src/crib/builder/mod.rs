@@ -19,7 +19,7 @@ use toolcrib_core::clock::Clock;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::masking::Mask;
 use toolcrib_core::policy::Policy;
-use toolcrib_core::run::RunStore;
+use toolcrib_core::run::Journal;
 use toolcrib_core::spill::SpillStore;
 use toolcrib_core::suspension::SuspensionStore;
 use toolcrib_core::{ExecutorBuilder, ExecutorConfig, Middleware, OnDuplicate, Toolset};
@@ -91,7 +91,7 @@ pub struct ToolcribBuilder {
     #[cfg(feature = "builtins")]
     enabled_builtins: Option<Vec<toolcrib_core::Pattern>>,
     toolsets: BTreeMap<String, Toolset>,
-    runs: Option<Arc<dyn RunStore>>,
+    runs: Option<Arc<dyn Journal>>,
     #[cfg(feature = "http")]
     answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     #[cfg(feature = "mcp")]
@@ -424,9 +424,9 @@ impl ToolcribBuilder {
         self
     }
 
-    /// Sets the store of [`Run`](toolcrib_core::run::Run)s ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: none.
+    /// Sets the journals of runs ([`Toolcrib::runs`](crate::Toolcrib::runs)). Default: none.
     #[must_use]
-    pub fn runs(mut self, store: Arc<dyn RunStore>) -> Self {
+    pub fn runs(mut self, store: Arc<dyn Journal>) -> Self {
         self.runs = Some(store);
         self
     }

@@ -149,7 +149,8 @@ impl fmt::Display for Limit {
 }
 
 /// What a run has used since its last input from outside a running loop.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Spent {
     /// Complete answers of the model.
@@ -167,6 +168,23 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// Adds what a sub-agent has used, except for its turns and its time.
+    pub(crate) fn add_child(&mut self, child: &Self) {
+        self.calls = self.calls.saturating_add(child.calls);
+        self.add_usage(&child.usage);
+        self.cost = Cost(self.cost.0.saturating_add(child.cost.0));
+        self.unknown_requests = self.unknown_requests.saturating_add(child.unknown_requests);
+    }
+
+    fn add_usage(&mut self, usage: &Usage) {
+        let sum = &mut self.usage;
+        sum.input += usage.input;
+        sum.cached_input += usage.cached_input;
+        sum.cache_write += usage.cache_write;
+        sum.output += usage.output;
+        sum.reasoning += usage.reasoning;
+    }
+
     pub(crate) fn add_answer(&mut self, usage: Option<Usage>, cost: Option<Cost>) {
         self.turns += 1;
         self.add_request(usage, cost);
@@ -175,14 +193,7 @@ impl Spent {
     /// Adds a request that is no turn, such as one for a summary.
     pub(crate) fn add_request(&mut self, usage: Option<Usage>, cost: Option<Cost>) {
         match usage {
-            Some(usage) => {
-                let sum = &mut self.usage;
-                sum.input += usage.input;
-                sum.cached_input += usage.cached_input;
-                sum.cache_write += usage.cache_write;
-                sum.output += usage.output;
-                sum.reasoning += usage.reasoning;
-            }
+            Some(usage) => self.add_usage(&usage),
             None => self.unknown_requests += 1,
         }
         self.cost = Cost(self.cost.0.saturating_add(cost.unwrap_or_default().0));

@@ -11,6 +11,7 @@ use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage};
 
 use crate::budget::{Budget, Cost, Limit};
+use crate::children::{ChildEnd, ParentCall};
 use crate::run::Outcome;
 
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
@@ -30,6 +31,14 @@ impl JournalRow {
     /// Whether it begins a run of this identity.
     pub(crate) fn is_begun_by(&self, by: &str) -> bool {
         matches!(&self.entry, JournalEntry::Started { identity, .. } if identity == by)
+    }
+
+    /// Whose sub-agent's run it begins.
+    pub(crate) fn parent(&self) -> Option<&ParentCall> {
+        match &self.entry {
+            JournalEntry::Started { parent, .. } => parent.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -51,6 +60,9 @@ pub enum JournalEntry {
         /// Tools that may be called repeatedly with the same arguments and the same result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         poll_tools: Vec<String>,
+        /// The call of another run that started it as a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Box<ParentCall>>,
     },
     /// Somebody said something to the model.
     Input {
@@ -130,6 +142,13 @@ pub enum JournalEntry {
     CallSuspended {
         /// What it waits for.
         suspension: Box<Suspension>,
+    },
+    /// A sub-agent ended. The call that started it has its answer when all its sub-agents have ended.
+    ChildFinished {
+        /// That call.
+        call: CallId,
+        /// How it ended.
+        end: Box<ChildEnd>,
     },
     /// The run was paused. It continues when it is resumed.
     Paused {

@@ -3,6 +3,7 @@
 
 mod agent;
 pub mod budget;
+pub mod children;
 mod compaction;
 mod entry;
 mod guard;

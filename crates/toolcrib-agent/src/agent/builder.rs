@@ -1,14 +1,19 @@
 //! Builds agents.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use serde_json::Value;
 use toolcrib_core::clock::{Clock, SystemClock};
 use toolcrib_core::run::{Journal, MemoryRuns};
-use toolcrib_core::{Executor, TurnOptions};
+use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_tool::{DefinitionError, Layer, Source};
 
 use super::{Agent, AgentEvent, AgentState, EventListener};
 use crate::budget::Budget;
+use crate::children::SubAgentLimits;
+use crate::children::tools::completion;
 use crate::compaction::Compaction;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
@@ -27,6 +32,9 @@ pub struct AgentBuilder {
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
     listener: Option<Arc<EventListener>>,
+    agents: BTreeMap<String, Agent>,
+    sub_agents: SubAgentLimits,
+    completion: Option<Executor>,
 }
 
 impl AgentBuilder {
@@ -44,6 +52,9 @@ impl AgentBuilder {
             clock: Arc::new(SystemClock),
             poll_tools: Vec::new(),
             listener: None,
+            agents: BTreeMap::new(),
+            sub_agents: SubAgentLimits::default(),
+            completion: None,
         }
     }
 
@@ -122,6 +133,31 @@ impl AgentBuilder {
         self
     }
 
+    /// Adds an agent to which the model can give tasks with `new_task`, under its name. It works for this agent's
+    /// identity, with at most this agent's tools and rights; its model, instructions, budget and toolset are its own.
+    /// The executor needs a store of suspended calls and [the tools](crate::children::tools::entries).
+    #[must_use]
+    pub fn sub_agent(mut self, agent: Agent) -> Self {
+        self.agents.insert(agent.0.name.clone(), agent);
+        self
+    }
+
+    /// Sets the limits of the agents that it starts.
+    #[must_use]
+    pub fn sub_agents(mut self, limits: SubAgentLimits) -> Self {
+        self.sub_agents = limits;
+        self
+    }
+
+    /// Makes the model end its runs with `attempt_completion`, whose result has to match this JSON Schema. The answer
+    /// of a run is the result as JSON.
+    pub fn output_schema(mut self, schema: &Value) -> Result<Self, DefinitionError> {
+        let entry = completion(schema, Source::new(Layer::Fallback, "system"))?;
+        let registry = Registry::scratch().entry(entry).build()?;
+        self.completion = Some(Executor::builder(registry).build());
+        Ok(self)
+    }
+
     /// Sets the viewer of its runs.
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&AgentEvent<'_>) + Send + Sync + 'static) -> Self {
@@ -144,6 +180,9 @@ impl AgentBuilder {
             clock,
             poll_tools,
             listener,
+            agents,
+            sub_agents,
+            completion,
         } = self;
         Agent(Arc::new(AgentState {
             executor,
@@ -158,7 +197,12 @@ impl AgentBuilder {
             clock,
             poll_tools,
             listener,
-            driven: Mutex::default(),
+            agents,
+            sub_agents,
+            depth: 0,
+            request_timeout: None,
+            completion,
+            driven: Arc::default(),
         }))
     }
 }

@@ -56,6 +56,11 @@ impl RunControl {
         self.input.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
     }
 
+    /// Control of a sub-agent's run: it is stopped with this one, but is told nothing that this one is told.
+    pub(super) fn for_child(&self) -> Self {
+        Self { stop: Arc::clone(&self.stop), input: Arc::default() }
+    }
+
     pub(super) fn stop(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }

@@ -6,23 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use toolcrib_core::Turn;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::run::{Claim, Run, RunError, RunId};
 use toolcrib_core::suspension::{Answer as CallAnswer, Resolution, Submission, SuspensionId};
+use toolcrib_core::{Toolset, Turn};
 use toolcrib_tool::{CallId, ToolCall, ToolResult};
 use toolcrib_wire::model::{Answer, DecoderSettings, Item, ToolChoice};
 use tracing::Instrument as _;
 
+use super::children::CALL_ENDED;
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
 use super::masked::{MaskedAnswer, masked_row};
 use super::request::SentConversation;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
 use crate::budget::Limit;
+use crate::children::tools::ATTEMPT_COMPLETION;
+use crate::children::{ParentCall, is_group};
 use crate::entry::{FORMAT, JournalEntry, JournalRow, PlannedCall, StartedCall};
 use crate::journal::entry_of;
-use crate::model::AttemptError;
+use crate::model::{AttemptError, AttemptErrorKind};
 use crate::run::{AgentRun, FailureReason, Outcome, RunState, Step, lost};
 
 /// Drives one run.
@@ -49,8 +52,9 @@ pub(super) struct Driver<'a> {
 
 /// What is done with the waiting calls of a run.
 pub(super) enum CallUpdate {
-    /// The answers of calls that others have decided on are taken over, and expired calls end.
-    TakeOver,
+    /// The answers of calls that others have decided on are taken over, and expired calls end. Calls that wait for
+    /// sub-agents are left out, unless somebody has decided on them.
+    TakeOver { with_groups: bool },
     /// A call is resolved.
     Resolve(SuspensionId, Box<Resolution>),
     /// The client's outputs arrive.
@@ -71,10 +75,11 @@ impl<'a> Driver<'a> {
     /// Begins a run.
     pub(super) async fn start(
         agent: &'a Arc<AgentState>,
+        id: RunId,
+        parent: Option<Box<ParentCall>>,
         items: Vec<Item>,
         control: &RunControl,
     ) -> Result<Self, AgentError> {
-        let id = RunId::random()?;
         let driven = agent.drive(&id)?;
         let identity = agent.turn(&id, None).identity().to_owned();
         let started = JournalEntry::Started {
@@ -83,6 +88,7 @@ impl<'a> Driver<'a> {
             agent: agent.name.clone(),
             budget: agent.budget.clone(),
             poll_tools: agent.poll_tools.clone(),
+            parent,
         };
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
@@ -184,7 +190,7 @@ impl<'a> Driver<'a> {
             self.append(vec![JournalEntry::Resumed]).await?;
         }
         if self.run.waiting().next().is_some() {
-            self.apply_update(CallUpdate::TakeOver).await?;
+            self.apply_update(CallUpdate::TakeOver { with_groups: false }).await?;
         }
         Ok(())
     }
@@ -199,6 +205,12 @@ impl<'a> Driver<'a> {
 
     /// Updates waiting calls and releases the run.
     pub(super) async fn update(mut self, update: CallUpdate) -> Result<RunReport, AgentError> {
+        if let CallUpdate::Resolve(call, _) = &update {
+            let ended = self.cancel_children(CALL_ENDED, Some(call)).await;
+            if ended.is_err() {
+                return self.release(ended).await;
+            }
+        }
         let updated = self.apply_update(update).await;
         self.release(updated).await
     }
@@ -214,7 +226,7 @@ impl<'a> Driver<'a> {
         let released = self.agent.journal.release(&self.claim).await;
         result?;
         released?;
-        Ok(RunReport::new(self.id, self.run))
+        self.agent.report(self.id, self.run).await
     }
 
     async fn steps(&mut self) -> Result<(), AgentError> {
@@ -238,7 +250,12 @@ impl<'a> Driver<'a> {
                     Box::pin(self.compact(round, attempt, plan)).await?;
                 }
                 Step::Call(calls) => self.call(calls).await?,
-                Step::Wait | Step::Paused | Step::Over => return Ok(()),
+                Step::Wait => {
+                    if !self.drive_children().await? && self.control.stop().is_none() {
+                        return Ok(());
+                    }
+                }
+                Step::Paused | Step::Over => return Ok(()),
             }
         }
     }
@@ -256,7 +273,12 @@ impl<'a> Driver<'a> {
         let sent = self.sent.take();
         let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
         self.head = sent.head_bytes();
-        let choice = if last.is_some() { ToolChoice::None } else { ToolChoice::Auto };
+        let choice = match (last, &agent.completion) {
+            (Some(_), _) => ToolChoice::None,
+            // The result is that of a call.
+            (None, Some(_)) => ToolChoice::Required,
+            (None, None) => ToolChoice::Auto,
+        };
         let request = sent.request(&choice)?;
         let source = model.head().source;
         let name = source.to_string();
@@ -279,6 +301,7 @@ impl<'a> Driver<'a> {
                 },
                 () = self.control.stopped() => Attempt::Stopped,
                 () = sleep_for(time_left) => Attempt::TimeUp,
+                () = sleep_for(agent.request_timeout) => Attempt::Failed(too_slow(agent.request_timeout)),
             }
         };
         let lose = |reason: String, began: bool, shown_chars: u64| JournalEntry::ModelLost {
@@ -364,7 +387,13 @@ impl<'a> Driver<'a> {
     /// Runs calls. They are in the journal before they start.
     async fn call(&mut self, planned: Vec<PlannedCall>) -> Result<(), AgentError> {
         let turn = self.turn.take();
-        let turn = turn.unwrap_or_else(|| self.agent.turn(&self.id, self.time_left()));
+        let turn = match (&self.agent.completion, planned.as_slice()) {
+            (Some(own), [only]) if *only.tool == *ATTEMPT_COMPLETION => {
+                let options = self.agent.turn_options(&self.id, self.time_left());
+                own.turn(options.toolset(Toolset::new()))
+            }
+            _ => turn.unwrap_or_else(|| self.agent.turn(&self.id, self.time_left())),
+        };
         let (mut calls, mut started, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for call in planned {
             let PlannedCall { id, tool, arguments, lost: before } = call;
@@ -407,6 +436,7 @@ impl<'a> Driver<'a> {
             Stop::Pause(_) if matches!(self.run.next(), Step::Paused) => Ok(()),
             Stop::Pause(reason) => self.append(vec![JournalEntry::Paused { reason }]).await,
             Stop::Cancel(reason) => {
+                self.cancel_children(&reason, None).await?;
                 if self.run.waiting().next().is_some()
                     && let Err(error) = self.apply_update(CallUpdate::Cancel).await
                 {
@@ -428,11 +458,15 @@ impl<'a> Driver<'a> {
     }
 
     /// Updates the waiting calls as core's runs do, and records their answers.
-    async fn apply_update(&mut self, update: CallUpdate) -> Result<(), AgentError> {
+    pub(super) async fn apply_update(&mut self, update: CallUpdate) -> Result<(), AgentError> {
         let turn = self.agent.turn(&self.id, None);
-        let mut core = Run::from_answers(&turn, self.run.answers())?;
+        let mut answers = self.run.answers();
+        if matches!(update, CallUpdate::TakeOver { with_groups: false }) {
+            answers.retain(|one| !matches!(one, CallAnswer::Suspended(call) if is_group(call)));
+        }
+        let mut core = Run::from_answers(&turn, answers)?;
         let updated: Result<(), RunError> = match update {
-            CallUpdate::TakeOver => core.expire(&turn).await.map(drop),
+            CallUpdate::TakeOver { .. } => core.expire(&turn).await.map(drop),
             CallUpdate::Resolve(id, resolution) => core.resolve(&turn, &id, *resolution).await,
             CallUpdate::Submit(outputs) => core.submit(&turn, outputs).await,
             CallUpdate::Cancel => core.cancel(&turn).await.map(drop),
@@ -498,6 +532,11 @@ impl<'a> Driver<'a> {
     pub(super) fn time_left(&self) -> Option<Duration> {
         Some(self.run.budget().max_time?.saturating_sub(self.run.spent().time))
     }
+}
+
+fn too_slow(limit: Option<Duration>) -> AttemptError {
+    let message = format!("no complete answer within {:?}", limit.unwrap_or_default());
+    AttemptError::new(AttemptErrorKind::Timeout, message)
 }
 
 fn finished(result: ToolResult) -> JournalEntry {

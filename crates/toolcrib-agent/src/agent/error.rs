@@ -43,7 +43,25 @@ pub enum AgentError {
     /// A row cannot be masked.
     #[error("a row of the run's journal cannot be masked: {0}")]
     Mask(#[from] serde_json::Error),
+    /// A sub-agent's run cannot go on, because its agent is no longer there.
+    #[error("there is no agent `{name}`")]
+    NoAgent {
+        /// The name of the agent.
+        name: String,
+    },
     /// The system has no random numbers.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
+}
+
+impl AgentError {
+    /// Whether the run itself is the problem, rather than what it is stored in or runs on.
+    pub(super) fn is_about_one_run(&self) -> bool {
+        use StoreError::{Corrupt, Expired, TooLarge};
+        match self {
+            Self::Unknown | Self::Corrupt { .. } | Self::Request(_) | Self::Mask(_) => true,
+            Self::Store(error) => matches!(error, Corrupt { .. } | Expired | TooLarge { .. }),
+            _ => false,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! An agent: a model, tools, and the limits within which they work together.
 
 mod builder;
+mod children;
 mod compaction;
 mod control;
 mod driver;
@@ -11,7 +12,7 @@ mod report;
 mod request;
 mod telemetry;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,14 @@ use std::time::Duration;
 use toolcrib_core::clock::{Clock, Timestamp};
 use toolcrib_core::run::{Journal, RunCursor, RunId, Seq};
 use toolcrib_core::suspension::{Resolution, StoreError, Submission, SuspensionId};
-use toolcrib_core::{Executor, Turn, TurnOptions};
+use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
+use toolcrib_tool::{BoxFuture, ToolDefinition};
 use toolcrib_wire::model::Item;
 
 use crate::JournalRow;
 use crate::budget::Budget;
+use crate::children::tools::ATTEMPT_COMPLETION;
+use crate::children::{SubAgentLimits, is_group, tasks};
 use crate::compaction::Compaction;
 use crate::journal;
 use crate::model::ModelClient;
@@ -44,6 +48,7 @@ pub use report::RunReport;
 #[derive(Clone)]
 pub struct Agent(Arc<AgentState>);
 
+#[derive(Clone)]
 struct AgentState {
     executor: Executor,
     /// The model, and those that are asked when the ones before them fail. Never empty.
@@ -58,8 +63,17 @@ struct AgentState {
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
     listener: Option<Arc<EventListener>>,
+    /// The agents that `new_task` can start.
+    agents: BTreeMap<String, Agent>,
+    sub_agents: SubAgentLimits,
+    /// How many runs there are above its own.
+    depth: u32,
+    /// How long one request may take.
+    request_timeout: Option<Duration>,
+    /// Runs `attempt_completion`, if its result has a schema.
+    completion: Option<Executor>,
     /// The runs that are being driven. The journal's claim keeps other processes away, but not this one.
-    driven: Mutex<HashSet<RunId>>,
+    driven: Arc<Mutex<HashSet<RunId>>>,
 }
 
 /// What somebody says to an agent.
@@ -104,7 +118,8 @@ impl Agent {
         input: impl Into<AgentInput>,
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
-        let driver = Driver::start(&self.0, input.into().0, control).await?;
+        let id = RunId::random()?;
+        let driver = Driver::start(&self.0, id, None, input.into().0, control).await?;
         driver.drive().await
     }
 
@@ -123,7 +138,8 @@ impl Agent {
         run: &RunId,
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
-        let driver = Driver::load(&self.0, run, control).await?;
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, control).await?;
         Box::pin(driver.take_over_and_drive()).await
     }
 
@@ -135,30 +151,59 @@ impl Agent {
         input: impl Into<AgentInput>,
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
-        let driver = Driver::load(&self.0, run, control).await?;
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, control).await?;
         Box::pin(driver.input_and_drive(input.into().0)).await
     }
 
-    /// Resolves a waiting call of a run, which runs it if it is approved, and records its answer. The run continues
-    /// when it is [resumed](Self::resume).
+    /// Resolves a waiting call of a run or of its sub-agents, which runs it if it is approved, and records its answer.
+    /// The run continues when it is [resumed](Self::resume).
     pub async fn resolve(
         &self,
         run: &RunId,
         call: &SuspensionId,
         resolution: Resolution,
     ) -> Result<RunReport, AgentError> {
+        let before = self.load(run).await?;
+        let owner = before.run_of(call).map_or(run, RunReport::id);
         let update = CallUpdate::Resolve(call.clone(), Box::new(resolution));
-        Driver::load(&self.0, run, &RunControl::new()).await?.update(update).await
+        self.update(run, owner, update).await
     }
 
-    /// Submits the outputs of all calls of a run that wait for the client.
+    /// Submits the outputs of all calls of a run and its sub-agents that wait for the client.
     pub async fn submit(
         &self,
         run: &RunId,
         outputs: Vec<Submission>,
     ) -> Result<RunReport, AgentError> {
-        let update = CallUpdate::Submit(outputs);
-        Driver::load(&self.0, run, &RunControl::new()).await?.update(update).await
+        let before = self.load(run).await?;
+        let for_client = |one: &&RunReport| one.run().waits_for_client();
+        let owners: Vec<&RunReport> = before.all().into_iter().filter(for_client).collect();
+        if owners.len() < 2 {
+            let owner = owners.first().map_or(run, |owner| owner.id());
+            return self.update(run, owner, CallUpdate::Submit(outputs)).await;
+        }
+        let mut left = outputs;
+        for owner in &owners[1..] {
+            let is_its = |one: &Submission| owner.run().has_call(&one.call_id);
+            let (its, others) = left.into_iter().partition(is_its);
+            left = others;
+            self.update(run, owner.id(), CallUpdate::Submit(its)).await?;
+        }
+        self.update(run, owners[0].id(), CallUpdate::Submit(left)).await
+    }
+
+    /// Updates waiting calls of a run or of one of its sub-agents.
+    async fn update(
+        &self,
+        run: &RunId,
+        owner: &RunId,
+        update: CallUpdate,
+    ) -> Result<RunReport, AgentError> {
+        let agent = self.0.for_run(owner).await?;
+        let driver = Driver::load(&agent, owner, &RunControl::new()).await?;
+        let report = Box::pin(driver.update(update)).await?;
+        if owner == run { Ok(report) } else { self.load(run).await }
     }
 
     /// Cancels a run that nobody drives, with its waiting calls. To cancel one that is being driven, use its
@@ -170,13 +215,15 @@ impl Agent {
     ) -> Result<RunReport, AgentError> {
         let control = RunControl::new();
         control.cancel(reason);
-        Driver::load(&self.0, run, &control).await?.drive().await
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, &control).await?;
+        Box::pin(driver.drive()).await
     }
 
     /// A run as it is stored now.
     pub async fn load(&self, run: &RunId) -> Result<RunReport, AgentError> {
         let state = self.0.load(run).await?;
-        Ok(RunReport::new(run.clone(), state))
+        self.0.report(run.clone(), state).await
     }
 
     /// Up to `limit` rows of a run after row number `after`, in order; none if there are no more.
@@ -194,8 +241,8 @@ impl Agent {
         rows.filter(|_| is_own).ok_or(AgentError::Unknown)
     }
 
-    /// Up to `limit` runs of agents of this identity, oldest first, from the beginning or after a cursor. Batches of
-    /// calls, which have the same journals, are passed over.
+    /// Up to `limit` runs of agents of this identity, oldest first, from the beginning or after a cursor, without those
+    /// of sub-agents. Batches of calls, which have the same journals, are passed over.
     pub async fn runs(
         &self,
         after: Option<&RunCursor>,
@@ -210,7 +257,10 @@ impl Agent {
             last = page.last().cloned();
             for run in page {
                 match journal::read(journal, run.id(), 0, 1).await {
-                    Ok(Some(_)) => runs.push(run),
+                    Ok(Some(first)) => {
+                        let is_root = first.iter().all(|(_, row)| row.parent().is_none());
+                        runs.extend(is_root.then_some(run));
+                    }
                     // It is no agent's, or was removed since it was listed.
                     Ok(None) | Err(StoreError::Expired) => {}
                     Err(error @ StoreError::Corrupt { .. }) => {
@@ -234,10 +284,63 @@ impl AgentState {
 
     /// A turn of a run, on the current tools.
     fn turn(&self, run: &RunId, time_left: Option<Duration>) -> Turn {
-        let options = self.options.clone().session(run.as_str());
-        self.executor.turn(match time_left {
+        self.executor.turn(self.turn_options(run, time_left))
+    }
+
+    fn turn_options(&self, run: &RunId, time_left: Option<Duration>) -> TurnOptions {
+        let options = self.options_with_scope().session(run.as_str());
+        match time_left {
             Some(left) => options.deadline(left),
             None => options,
+        }
+    }
+
+    /// The tools that the model is offered.
+    fn definitions(&self, turn: &Turn) -> Vec<Arc<ToolDefinition>> {
+        let Some(own) = &self.completion else { return turn.definitions().to_vec() };
+        let others = turn.definitions().iter().filter(|one| one.name() != ATTEMPT_COMPLETION);
+        let snapshot = own.registry().snapshot();
+        let own = Toolset::new().view(&snapshot);
+        let mut all: Vec<_> = others.chain(own.definitions()).cloned().collect();
+        all.sort_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+
+    /// The agent that drives a run: this one, or that of a sub-agent of its runs.
+    fn for_run<'a>(
+        self: &'a Arc<Self>,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Arc<Self>, AgentError>> {
+        Box::pin(async move {
+            let first =
+                journal::read(&*self.journal, run, 0, 1).await?.ok_or(AgentError::Unknown)?;
+            let parent = first.first().and_then(|(_, row)| row.parent());
+            let Some(parent) = parent else { return Ok(Arc::clone(self)) };
+            let above = self.for_run(&parent.run).await?;
+            Ok(Arc::new(above.for_child(parent)?))
+        })
+    }
+
+    /// Whether a run has begun.
+    async fn knows(&self, run: &RunId) -> Result<bool, AgentError> {
+        Ok(journal::read(&*self.journal, run, 0, 1).await?.is_some())
+    }
+
+    /// Where a run stands, with the runs of sub-agents for which its calls wait.
+    fn report(&self, id: RunId, run: AgentRun) -> BoxFuture<'_, Result<RunReport, AgentError>> {
+        Box::pin(async move {
+            let depth = run.parent().map_or(0, |parent| parent.depth);
+            let mut children = Vec::new();
+            for call in run.waiting().filter(|call| is_group(call)) {
+                for task in tasks(&id, depth, call)? {
+                    let has_ended = run.child_end(&task.parent.call, task.parent.index).is_some();
+                    if !has_ended && self.knows(&task.run).await? {
+                        let child = self.load(&task.run).await?;
+                        children.push(self.report(task.run, child).await?);
+                    }
+                }
+            }
+            Ok(RunReport::new(id, run, children))
         })
     }
 

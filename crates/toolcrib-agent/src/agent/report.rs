@@ -1,9 +1,10 @@
 //! Where a run stands.
 
 use toolcrib_core::run::RunId;
-use toolcrib_core::suspension::Suspension;
+use toolcrib_core::suspension::{Suspension, SuspensionId};
 
 use crate::budget::Spent;
+use crate::children::is_group;
 use crate::run::{AgentRun, Outcome, RunState};
 
 /// Where a run stands, when nobody drives it any more.
@@ -11,11 +12,13 @@ use crate::run::{AgentRun, Outcome, RunState};
 pub struct RunReport {
     id: RunId,
     run: AgentRun,
+    /// The runs of sub-agents for which calls wait.
+    children: Vec<Self>,
 }
 
 impl RunReport {
-    pub(super) fn new(id: RunId, run: AgentRun) -> Self {
-        Self { id, run }
+    pub(super) fn new(id: RunId, run: AgentRun, children: Vec<Self>) -> Self {
+        Self { id, run, children }
     }
 
     /// The id of the run.
@@ -28,9 +31,20 @@ impl RunReport {
         &self.run
     }
 
-    /// Its state.
+    /// Its state. A run whose sub-agents wait for somebody requires action itself.
     pub fn state(&self) -> RunState {
-        self.run.state()
+        match self.run.state() {
+            RunState::RequiresAction if self.waiting().next().is_none() => {
+                RunState::WaitingForSubtask
+            }
+            state => state,
+        }
+    }
+
+    /// The runs of the sub-agents for which calls wait, as far as they have begun. Each says
+    /// [what it is for](AgentRun::parent).
+    pub fn children(&self) -> &[Self] {
+        &self.children
     }
 
     /// How it ended, if it did.
@@ -46,9 +60,24 @@ impl RunReport {
         }
     }
 
-    /// The calls that wait for somebody, in call order.
-    pub fn waiting(&self) -> impl Iterator<Item = &Suspension> {
-        self.run.waiting()
+    /// The calls that wait for somebody, in call order, and those of its sub-agents.
+    pub fn waiting(&self) -> Box<dyn Iterator<Item = &Suspension> + '_> {
+        let own = self.run.waiting().filter(|call| !is_group(call));
+        Box::new(own.chain(self.children.iter().flat_map(Self::waiting)))
+    }
+
+    /// The run in which a call waits: this one or a sub-agent's.
+    pub fn run_of(&self, call: &SuspensionId) -> Option<&Self> {
+        if self.run.waiting().any(|waiting| waiting.id() == call) {
+            return Some(self);
+        }
+        self.children.iter().find_map(|child| child.run_of(call))
+    }
+
+    /// This run and those of its sub-agents.
+    pub(super) fn all(&self) -> Vec<&Self> {
+        let children = self.children.iter().flat_map(Self::all);
+        std::iter::once(self).chain(children).collect()
     }
 
     /// What it has used.

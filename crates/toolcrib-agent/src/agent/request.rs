@@ -33,7 +33,8 @@ impl SentConversation {
         turn: &Turn,
     ) -> Result<Self, RequestError> {
         let wire = model.wire();
-        let tools = export(turn.definitions().iter().map(Arc::as_ref), wire.target());
+        let definitions = agent.definitions(turn);
+        let tools = export(definitions.iter().map(Arc::as_ref), wire.target());
         for refusal in &tools.refused {
             tracing::warn!(tool = refusal.tool, reason = ?refusal.reason, "the model is not offered a tool");
         }

@@ -1,6 +1,7 @@
 //! A model for tests that answers from a script.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -33,12 +34,15 @@ use super::{AttemptError, AttemptErrorKind, ModelClient};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
+    answers: Option<Box<AnswerFn>>,
     requests: Mutex<Vec<Value>>,
     context_window: Option<u64>,
 }
+
+type AnswerFn = dyn Fn(&Value) -> ScriptedTurn + Send + Sync;
 
 /// One answer of a [`ScriptedModel`].
 #[derive(Debug, Clone)]
@@ -139,6 +143,12 @@ impl ScriptedModel {
         self
     }
 
+    /// A model whose answer depends on the request alone, for runs whose requests have no fixed order: those of
+    /// sub-agents, for example.
+    pub fn answering(answer: impl Fn(&Value) -> ScriptedTurn + Send + Sync + 'static) -> Self {
+        Self { answers: Some(Box::new(answer)), ..Self::default() }
+    }
+
     /// The requests so far.
     pub fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -146,14 +156,16 @@ impl ScriptedModel {
 
     fn answer(&self, request: &str, settings: &DecoderSettings) -> Result<Answer, AttemptError> {
         let setup = |message: String| AttemptError::new(AttemptErrorKind::Setup, message);
-        let request = serde_json::from_str(request)
+        let request: Value = serde_json::from_str(request)
             .map_err(|error| setup(format!("the request is not JSON: {error}")))?;
+        let answered = self.answers.as_ref().map(|answer| answer(&request));
         let number = {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             requests.push(request);
             requests.len()
         };
-        let turn = self.turns.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = || self.turns.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let turn = answered.or_else(next);
         let turn = turn.ok_or_else(|| {
             setup(format!("the script has no answer to request {number}; add a turn to it"))
         })?;
@@ -163,6 +175,16 @@ impl ScriptedModel {
         let body = turn.body(number).to_string();
         read_answer(Wire::Chat, body.as_bytes(), settings)
             .map_err(|error| AttemptError::of_answer(&error))
+    }
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { turns, answers: _, requests, context_window: _ } = self;
+        f.debug_struct("ScriptedModel")
+            .field("turns", turns)
+            .field("requests", requests)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
+use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage, View};
 
 use super::calls::{CallState, RoundCall};
@@ -13,6 +13,7 @@ use super::compaction::Compactions;
 use super::context::Context;
 use super::{AgentRun, FailureReason, Outcome, Phase, Refusal};
 use crate::budget::{Cost, Spent};
+use crate::children::ChildEnd;
 use crate::entry::{FORMAT, JournalEntry, JournalRow, StartedCall};
 use crate::guard::{LoopGuard, call_key};
 use crate::retry::LostAttempts;
@@ -43,7 +44,8 @@ impl AgentRun {
     pub fn begin(row: JournalRow) -> Result<Self, InvalidRow> {
         let invalid = |problem: String| InvalidRow { row: 1, problem };
         let JournalRow { at, entry } = row;
-        let JournalEntry::Started { format, identity, agent, budget, poll_tools } = entry else {
+        let JournalEntry::Started { format, identity, agent, budget, poll_tools, parent } = entry
+        else {
             return Err(invalid("it does not begin a run".to_owned()));
         };
         if format > FORMAT {
@@ -56,6 +58,7 @@ impl AgentRun {
             agent,
             budget,
             poll_tools,
+            parent,
             version: 1,
             created_at: at,
             last_at: at,
@@ -120,6 +123,7 @@ impl AgentRun {
             JournalEntry::Finished { .. }
                 | JournalEntry::CallFinished { .. }
                 | JournalEntry::CallSuspended { .. }
+                | JournalEntry::ChildFinished { .. }
         );
         if self.paused.is_some() && !may_continue && !is_about_waits {
             return Err("the run is paused");
@@ -171,6 +175,7 @@ impl AgentRun {
                 let id = suspension.call_id().to_owned();
                 self.update(&id, CallState::Waiting(suspension))?;
             }
+            JournalEntry::ChildFinished { call, end } => self.end_child(&call, *end)?,
             JournalEntry::Paused { reason } => self.paused = Some(reason),
             JournalEntry::Resumed => {
                 self.paused = None;
@@ -282,6 +287,7 @@ impl AgentRun {
                     state: CallState::Planned,
                     terminal: false,
                     is_repetition: false,
+                    ends: Vec::new(),
                 }
             })
             .collect();
@@ -325,6 +331,25 @@ impl AgentRun {
         }
         call.state = state;
         Ok(call)
+    }
+
+    /// Adds the answer of a sub-agent, and what it has used. Siblings work at the same time, so the longest counts.
+    fn end_child(&mut self, id: &CallId, end: ChildEnd) -> Result<(), &'static str> {
+        let Phase::Calling { calls, .. } = &mut self.phase else {
+            return Err("no call waits for sub-agents");
+        };
+        let call = calls.iter_mut().find(|call| call.id == *id);
+        let Some(call) = call.filter(|call| matches!(call.state, CallState::Waiting(_))) else {
+            return Err("its call does not wait");
+        };
+        if call.ends.iter().any(|known| known.index == end.index) {
+            return Err("the sub-agent has ended before");
+        }
+        let longest = call.ends.iter().map(|end| end.spent.time).max().unwrap_or_default();
+        self.spent.add_child(&end.spent);
+        self.spent.time += end.spent.time.saturating_sub(longest);
+        call.ends.push(end);
+        Ok(())
     }
 
     /// Ends the round if every call has its answer.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolcrib_core::suspension::Suspension;
 use toolcrib_tool::{CallId, ToolResult};
 
+use crate::children::ChildEnd;
 use crate::entry::{PlannedCall, StartedCall};
 
 /// A call of the current round.
@@ -19,6 +20,8 @@ pub(super) struct RoundCall {
     pub(super) terminal: bool,
     /// Whether it was not run because it repeats earlier calls.
     pub(super) is_repetition: bool,
+    /// The sub-agents that have ended, of a call that waits for some.
+    pub(super) ends: Vec<ChildEnd>,
 }
 
 /// How far a call has come.

@@ -59,6 +59,7 @@ impl History {
             agent: "agent".to_owned(),
             budget: Budget::default(),
             poll_tools: Vec::new(),
+            parent: None,
         };
         let row = JournalRow { at: Timestamp::from_unix_millis(0), entry: started };
         let window = 1_000 + random.below(5_000);

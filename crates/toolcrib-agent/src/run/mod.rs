@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::Seq;
-use toolcrib_core::suspension::{Answer, Suspension};
+use toolcrib_core::suspension::{Answer, Suspension, Waiting};
 use toolcrib_tool::CallId;
 use toolcrib_wire::model::Item;
 
 use crate::JournalEntry;
 use crate::budget::{Budget, Limit, Spent};
+use crate::children::{ChildEnd, ParentCall};
 use crate::entry::PlannedCall;
 use crate::guard::LoopGuard;
 use crate::retry::LostAttempts;
@@ -46,6 +47,7 @@ pub struct AgentRun {
     agent: String,
     budget: Budget,
     poll_tools: Vec<String>,
+    parent: Option<Box<ParentCall>>,
     version: Seq,
     created_at: Timestamp,
     last_at: Timestamp,
@@ -139,6 +141,22 @@ impl AgentRun {
         &self.agent
     }
 
+    /// Whose sub-agent it is.
+    pub fn parent(&self) -> Option<&ParentCall> {
+        self.parent.as_deref()
+    }
+
+    /// Why it is paused, if it is.
+    pub fn pause_reason(&self) -> Option<&str> {
+        self.paused.as_deref()
+    }
+
+    /// How a sub-agent of a waiting call has ended, if it has.
+    pub(crate) fn child_end(&self, call: &CallId, index: usize) -> Option<&ChildEnd> {
+        let call = self.calls().iter().find(|one| one.id == *call)?;
+        call.ends.iter().find(|end| end.index == index)
+    }
+
     /// The limits.
     pub fn budget(&self) -> &Budget {
         &self.budget
@@ -215,6 +233,16 @@ impl AgentRun {
     pub(crate) fn lost_calls(&self) -> impl Iterator<Item = &CallId> {
         let lost = |call: &&RoundCall| matches!(call.state, CallState::Started(_));
         self.calls().iter().filter(lost).map(|call| &call.id)
+    }
+
+    /// Whether a call waits for the client's output.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.waiting().any(|call| matches!(call.waiting(), Waiting::Client))
+    }
+
+    /// Whether a call of this round has this id.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.call_number(id).is_some()
     }
 
     /// The number of a call in this round.

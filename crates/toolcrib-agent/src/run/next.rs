@@ -10,6 +10,7 @@ use super::compaction::ContextLimits;
 use super::{AgentRun, Outcome, Phase, Refusal, Step};
 use crate::JournalEntry;
 use crate::budget::Limit;
+use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::guard::call_key;
 
 /// Rounds in which every call repeats earlier ones, after which the run pauses.
@@ -90,6 +91,11 @@ impl AgentRun {
                 (CallState::Started(started), _) if started.repeatable => continue,
                 (CallState::Started(_), _) => lost(),
                 (CallState::Planned, Some(refusal)) => refusal.error(),
+                (CallState::Planned, None)
+                    if &*call.tool == ATTEMPT_COMPLETION && calls.len() > 1 =>
+                {
+                    not_alone()
+                }
                 (CallState::Planned, None) => {
                     let key = call_key(&call.tool, &call.arguments);
                     if let Some(period) = guard.repeats(key)
@@ -144,6 +150,13 @@ pub(crate) fn lost() -> ToolError {
         "whether the tool ran is not known, because the program ended meanwhile",
     )
     .with_hint("Look before you make the call again.")
+}
+
+/// The error for a call that ends the run beside other calls, whose results it cannot know.
+fn not_alone() -> ToolError {
+    let message = format!("not run: `{ATTEMPT_COMPLETION}` has to be the only call of an answer");
+    ToolError::invalid_args(message)
+        .with_hint("Read the results of the other calls first. Then make this call alone.")
 }
 
 fn repeated(period: usize) -> ToolError {

@@ -92,6 +92,8 @@ pub enum RunState {
     InProgress,
     /// Calls wait for somebody.
     RequiresAction,
+    /// Calls wait for sub-agents, of which none waits for somebody.
+    WaitingForSubtask,
     /// It was paused.
     Paused,
     /// The model gave its final answer.
@@ -108,6 +110,7 @@ impl RunState {
         match self {
             Self::InProgress => "in_progress",
             Self::RequiresAction => "requires_action",
+            Self::WaitingForSubtask => "waiting_for_subtask",
             Self::Paused => "paused",
             Self::Completed => "completed",
             Self::Failed => "failed",

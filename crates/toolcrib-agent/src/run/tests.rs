@@ -16,6 +16,7 @@ fn started() -> JournalEntry {
         agent: "agent".to_owned(),
         budget: Budget::default(),
         poll_tools: Vec::new(),
+        parent: None,
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcrib_agent::children::tools;
 use toolcrib_agent::model::{Endpoint, EndpointTimeouts, ModelClient};
 use toolcrib_agent::{Agent, AgentBuilder, JournalEntry, RetryPolicy, RunReport};
 use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore};
-use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_core::{Executor, Registry, Scratch, TurnOptions};
 use toolcrib_testkit::model_server::{ModelServer, Reply};
 use toolcrib_tool::{Approval, ToolDefinition, ToolError};
 use toolcrib_wire::model::{Item, Wire};
@@ -28,7 +29,8 @@ impl Counts {
 }
 
 /// An executor with the tools `add` (read-only), `write` (neither read-only nor idempotent), `deploy` (needs
-/// approval), `slow` (never ends) and `finish` (ends the run).
+/// approval), `slow` (never ends), `finish` (ends the run), and those for
+/// sub-agents.
 pub(crate) fn executor(counts: &Arc<Counts>) -> Executor {
     executor_with(counts, Arc::new(MemorySuspensions::new()))
 }
@@ -44,7 +46,8 @@ pub(crate) fn executor_with(
     };
     let of = |counts: &Arc<Counts>| Arc::clone(counts);
     let [adds, writes, deploys] = [of(counts), of(counts), of(counts)];
-    let registry = Registry::scratch()
+    let registry = tools::entries().unwrap().into_iter().fold(Registry::scratch(), Scratch::entry);
+    let registry = registry
         .tool_as(define("add").read_only(true).build().unwrap(), move |arguments: Value, _| {
             adds.add.fetch_add(1, Ordering::SeqCst);
             async move {

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes to kill them")]
 
+mod children;
 mod compaction;
+mod completion;
 mod fixture;
 mod journals;
 mod kills;

@@ -100,6 +100,18 @@ struct ToolsetRules {
     /// client. A model can neither see nor set them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     context: BTreeMap<String, Value>,
+    /// Toolsets that have to take a tool as well: that of the agent which started this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    within: Vec<Self>,
+}
+
+impl ToolsetRules {
+    fn allows(&self, entry: &ToolEntry) -> bool {
+        (self.include.is_empty() || self.include.iter().any(|filter| filter.takes(entry)))
+            && !self.exclude.iter().any(|filter| filter.takes(entry))
+            && self.within.iter().all(|outer| outer.allows(entry))
+    }
 }
 
 impl Toolset {
@@ -173,6 +185,30 @@ impl Toolset {
         self.include(ToolFilter::new().name(READ_OUTPUT))
     }
 
+    /// Limits it to the tools of another toolset, whose context values are over its own.
+    ///
+    /// ```
+    /// use toolcrib_core::{Registry, ToolFilter, Toolset};
+    ///
+    /// let registry = Registry::scratch()
+    ///     .tool("read_file", |_, _| async { "text" })
+    ///     .tool("remove_file", |_, _| async { "gone" })
+    ///     .build()?;
+    ///
+    /// let reader = Toolset::new().include(ToolFilter::new().name("read_*"));
+    /// let all_files = Toolset::new().include(ToolFilter::new().name("*_file"));
+    /// let view = all_files.within(&reader).view(&registry.snapshot());
+    /// assert_eq!(view.definitions().len(), 1);
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    #[must_use]
+    pub fn within(self, outer: &Self) -> Self {
+        self.with(|rules| {
+            rules.context.extend(outer.0.rules.context.clone());
+            rules.within.push(outer.0.rules.clone());
+        })
+    }
+
     fn with(self, change: impl FnOnce(&mut ToolsetRules)) -> Self {
         let mut rules = self.0.rules.clone();
         change(&mut rules);
@@ -181,9 +217,7 @@ impl Toolset {
 
     /// Whether it includes the tool.
     pub fn allows(&self, entry: &ToolEntry) -> bool {
-        let ToolsetRules { include, exclude, .. } = &self.0.rules;
-        (include.is_empty() || include.iter().any(|filter| filter.takes(entry)))
-            && !exclude.iter().any(|filter| filter.takes(entry))
+        self.0.rules.allows(entry)
     }
 
     /// The view of a snapshot through the toolset. The filter runs once per snapshot and tool.

@@ -196,6 +196,11 @@ impl TurnOptions {
         self.client_key.as_deref()
     }
 
+    /// The services for tools.
+    pub fn own_services(&self) -> &Services {
+        &self.services
+    }
+
     /// The toolset of the turn, if it is limited to one.
     pub fn own_toolset(&self) -> Option<&Toolset> {
         self.toolset.as_ref()

@@ -1,6 +1,7 @@
 //! Makes registry entries from declarations.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -32,7 +33,7 @@ fn entry_with(
     if declaration.body == DeclaredBody::Client {
         let definition = ToolDefinition::clone(&declaration.definition);
         let entry = ToolEntry::client(definition, source).with_digest(digest);
-        return constrained(entry, declaration);
+        return constrained(located(entry), declaration);
     }
     let host = &host.of_file(&declaration.origin.file);
     let word = tool_trust_decision(declaration, &digest, host);
@@ -54,13 +55,27 @@ fn entry_with(
     }
     missing.extend(defect);
     let entry = ToolEntry::new(Arc::clone(&declaration.definition), body, source);
-    let entry = constrained(entry.with_digest(digest), declaration);
+    let entry = constrained(located(entry.with_digest(digest)), declaration);
     let reason = declaration.command().and_then(|command| command.unsafe_argv.as_deref());
     let entry = match reason {
         Some(reason) => entry.with_unsafe_argv(reason),
         None => entry,
     };
     if missing.is_empty() { entry } else { entry.unavailable(missing.join("; ")) }
+}
+
+/// Adds the path of its manifest as all servers find it: they may be started in other folders, or with another spelling
+/// of the config's path.
+fn located(entry: ToolEntry) -> ToolEntry {
+    let file = Path::new(&entry.source.unit);
+    let path = std::path::absolute(file).ok().and_then(|file| {
+        let folder = file.parent()?.canonicalize().ok()?;
+        Some(folder.join(file.file_name()?).to_string_lossy().into_owned())
+    });
+    match path {
+        Some(path) => entry.with_unit_everywhere(path),
+        None => entry,
+    }
 }
 
 /// Making this many entries takes longer than starting a thread.

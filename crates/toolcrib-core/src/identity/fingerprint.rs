@@ -57,13 +57,14 @@ impl Fingerprint {
     /// its declaration ([`ToolEntry::digest`]).
     ///
     /// It changes with everything that a model or an approver sees, with the injected values and
-    /// the command, and with the source that declares it.
+    /// the command, and with the source that declares it. Servers that name the same file differently, for example by
+    /// a relative and an absolute path, have the same fingerprint.
     pub fn of_definition(entry: &ToolEntry) -> Self {
         let all = json!({
             "definition": entry.definition.to_full_value(),
             "digest": entry.digest,
             "layer": entry.source.layer.as_str(),
-            "unit": entry.source.unit,
+            "unit": entry.unit_everywhere.as_deref().unwrap_or(&entry.source.unit),
         });
         Self::of_json(&all)
     }

@@ -120,6 +120,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
         remark,
         unsafe_argv,
         digest,
+        unit_everywhere,
     } = one;
     same_body(body, &other.body)
         && same_constraint(constraint.as_ref(), other.constraint.as_ref())
@@ -128,6 +129,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
         && *remark == other.remark
         && *unsafe_argv == other.unsafe_argv
         && *digest == other.digest
+        && *unit_everywhere == other.unit_everywhere
         && (Arc::ptr_eq(definition, &other.definition) || *definition == other.definition)
 }
 

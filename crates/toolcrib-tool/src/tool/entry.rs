@@ -155,6 +155,9 @@ pub struct ToolEntry {
     /// Represents everything that its source declares, including what the definition does not contain, such as the
     /// command it runs; `None` for compiled tools. Equal digests mean equal declarations.
     pub digest: Option<Arc<str>>,
+    /// The source's unit under the name that it has in every process, such as the path of a file without links and
+    /// without a current folder; `None` if that is [`Source::unit`].
+    pub unit_everywhere: Option<Arc<str>>,
     /// A remark for the operator about a callable tool; one clause.
     pub remark: Option<Arc<str>>,
     /// Why its author lets a value of a call choose a program, be run, or name an option of a program. People see it
@@ -196,6 +199,7 @@ impl ToolEntry {
             source,
             availability,
             digest: None,
+            unit_everywhere: None,
             constraint: None,
             remark: None,
             unsafe_argv: None,
@@ -206,6 +210,13 @@ impl ToolEntry {
     #[must_use]
     pub fn with_digest(mut self, digest: impl Into<Arc<str>>) -> Self {
         self.digest = Some(digest.into());
+        self
+    }
+
+    /// Sets [`unit_everywhere`](Self::unit_everywhere).
+    #[must_use]
+    pub fn with_unit_everywhere(mut self, unit: impl Into<Arc<str>>) -> Self {
+        self.unit_everywhere = Some(unit.into());
         self
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::connection::{Connection, Reply};
 use crate::harness::crib::Crib;
 use crate::harness::http::Http;
-use crate::harness::server::Server;
+use crate::harness::server::{Server, command};
 
 const OPERATOR: &str = "operator-token-for-tests";
 const ADA: &str = "ada-token-for-these-tests";
@@ -76,6 +76,49 @@ fn ended(http: &Http, run: &str) -> Value {
 fn decide(http: &Http, call: &str, decision: &str) -> Reply {
     let body = json!({"decision": decision});
     ask(http, OPERATOR, &format!("POST /v1/approvals/{call}"), &body)
+}
+
+/// A server that is started with its config under this name.
+fn with_config(crib: &Crib, config: &str) -> Http {
+    let mut command = command(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["serve", "--config", config, "--listen", "127.0.0.1:0", "--json"]);
+    command.env_remove("TOOLCRIB_TOKEN");
+    Http::spawn(crib, command)
+}
+
+#[test]
+fn servers_with_a_relative_and_an_absolute_config_decide_on_each_others_calls() {
+    let crib = crib();
+    crib.write(
+        "note.yaml",
+        "toolcrib: 1\ntools:\n  - name: note\n    description: Say it.\n    approval: always\n    \
+         input: {properties: {what: {type: string}}, required: [what]}\n    \
+         run: {argv: [tee, -a, notes], stdin: '${args.what}'}\n",
+    );
+    let absolute = crib.path().join("config.yml").display().to_string();
+    let names = ["config.yml".to_owned(), absolute];
+    let servers: Vec<_> = names.iter().map(|name| with_config(&crib, name)).collect();
+    for (number, own) in servers.iter().enumerate() {
+        for (other_number, other) in servers.iter().enumerate() {
+            for tool in ["deed", "note"] {
+                let what = format!("{tool}-{number}-{other_number}");
+                let body = json!({"calls": [{"tool": tool, "arguments": {"what": what}}]});
+                let run = ask(own, ADA, "POST /v1/runs", &body).body;
+                let call = run["waiting"][0]["id"].as_str().unwrap_or_else(|| panic!("{run}"));
+                let decided = ask(
+                    other,
+                    OPERATOR,
+                    &format!("POST /v1/approvals/{call}"),
+                    &json!({"decision": "approve"}),
+                );
+                let names = (&names[number], &names[other_number]);
+                assert_eq!(
+                    decided.body["outcome"]["status"], "succeeded",
+                    "{names:?}, {tool}: {decided:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,8 +7,6 @@
 mod own;
 mod placeholders;
 #[cfg(test)]
-mod running_programs_tests;
-#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;

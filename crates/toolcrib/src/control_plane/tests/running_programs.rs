@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use toolcrib_manifest::decode;
 use toolcrib_runners::{ExposeSecret as _, RunnerHost};
 
-use super::tests::{TestWorkspace, call, unavailable};
+use super::{TestWorkspace, call, unavailable};
 use crate::Toolcrib;
 use crate::manifests::Manifests;
 use crate::settings::Config;

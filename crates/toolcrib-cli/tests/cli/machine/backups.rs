@@ -1,7 +1,6 @@
 //! `toolcrib state`: backups while servers write, and servers that start from them.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -164,81 +163,4 @@ fn a_backup_is_not_written_to_a_place_of_the_server() {
     assert_eq!(backup(&crib, &door.join("backup.db")).code, Some(2), "nor through a link");
     let run = backup(&crib, &crib.path().join("elsewhere/backup.db"));
     assert_eq!(run.code, Some(0), "{run:?}");
-}
-
-#[test]
-fn a_call_is_sent_to_syslog_and_a_server_without_syslog_says_so_and_goes_on() {
-    let crib = Crib::new(&[]);
-    let path = crib.home().join("log");
-    crib.config(&format!("{CONFIG}audit: {{syslog: {}}}\n", path.display()));
-    let server = Http::start(&crib, TOKEN);
-    let call = || {
-        let body = json!({"arguments": {"expression": "1+1"}});
-        let began = Instant::now();
-        assert_eq!(server.ask("POST /v1/tools/calculator/call", Some(&body)).status, 200);
-        assert!(began.elapsed() < Duration::from_secs(1), "a call does not wait for syslog");
-    };
-    let ready = || server.ask("GET /ready", None).json();
-    call();
-    let until = Instant::now() + Duration::from_secs(10);
-    while ready()["audit_down"] != 1 {
-        assert!(Instant::now() < until, "{}", ready());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(ready()["status"], "degraded");
-    let metrics = server.ask("GET /metrics", None).body;
-    assert!(metrics.contains("toolcrib_audit_down 1"), "{metrics}");
-
-    let syslog = UnixDatagram::bind(&path).expect("a socket");
-    syslog.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
-    call();
-    let mut message = [0; 8192];
-    for _ in 0..2 {
-        let length = syslog.recv(&mut message).expect("what waited, too");
-        let text = std::str::from_utf8(&message[..length]).expect("text");
-        let (header, json) = text.split_once(" audit - ").expect("a message");
-        assert!(header.starts_with("<110>1 "), "{text}");
-        let record: Value = serde_json::from_str(json).expect("a record");
-        assert_eq!(record["tool"], "calculator");
-    }
-    while ready()["audit_down"] != 0 {
-        assert!(Instant::now() < until, "{}", ready());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(ready()["audit_lost"], 0);
-}
-
-#[test]
-fn records_that_wait_when_a_server_stops_are_sent_and_those_that_cannot_be_are_counted_in_its_log()
-{
-    for comes_back in [true, false] {
-        let crib = Crib::new(&[]);
-        let (path, log) = (crib.home().join("syslog"), crib.home().join("log"));
-        let config = format!("audit: {{file: audit.jsonl, syslog: {}}}\n", path.display());
-        crib.config(&format!("{CONFIG}{config}"));
-        let file = std::fs::File::create(&log).expect("there is room");
-        let mut server = Http::start_with_log(&crib, TOKEN, file);
-        for _ in 0..3 {
-            let body = json!({"arguments": {"expression": "1+1"}});
-            assert_eq!(server.ask("POST /v1/tools/calculator/call", Some(&body)).status, 200);
-        }
-        let began = Instant::now();
-        server.server.signal("TERM");
-        std::thread::sleep(Duration::from_millis(500));
-        let syslog = comes_back.then(|| UnixDatagram::bind(&path).expect("a socket"));
-        assert_eq!(server.server.ended(), Some(0));
-        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
-        let file = std::fs::read_to_string(crib.path().join("audit.jsonl")).expect("a file");
-        assert_eq!(file.lines().count(), 3, "{file}");
-        let log = std::fs::read_to_string(&log).expect("a log");
-        let said =
-            log.contains("audit records were not sent to syslog") && log.contains("records=3");
-        assert_eq!(said, !comes_back, "{log}");
-        if let Some(syslog) = syslog {
-            syslog.set_nonblocking(true).expect("it is ours");
-            let mut message = [0; 8192];
-            let received = (0..4).filter(|_| syslog.recv(&mut message).is_ok()).count();
-            assert_eq!(received, 3, "{log}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! What the machine enforces, and what a server leaves on it.
 
+mod audit_places;
 mod backups;
 mod confined;
 mod control_plane;

@@ -156,7 +156,7 @@ impl Subject {
             Ending::LeavesHalf => Ok(ToolOutput::new().into()),
             // Unlike `panic!`, this prints no message.
             Ending::Panics => resume_unwind(Box::new(text)),
-            Ending::Asks if cx.answer().is_none() => {
+            Ending::Asks | Ending::AsksInVain if cx.answer().is_none() => {
                 let question = InputRequest::new("How many?", json!({"type": "integer"}));
                 Ok(ToolOutcome::needs_input(question))
             }

@@ -56,7 +56,7 @@ fn bodies_take_time(part: &Part) -> bool {
         // Slots belong to one process: a call that asks leaves the process whose slot is crowded.
         || is(part.slots, &[Slots::Crowded])
             && is(part.servers, &[Servers::Two])
-            && is(part.ending, &[Ending::Asks])
+            && is(part.ending, ASKING)
         // Whether another identity gets the last token after several calls is tested with the bucket.
         || is(part.slots, &[Slots::Contended])
             && is(part.rate, &[Rate::Exhausted])
@@ -66,6 +66,9 @@ fn bodies_take_time(part: &Part) -> bool {
 /// Consent that comes from an approver while the call waits.
 pub(crate) const APPROVER: &[Consent] =
     &[Consent::Approves, Consent::Changes, Consent::Denies, Consent::Remembers];
+
+/// Bodies that ask a question, with which the call waits in the store.
+const ASKING: &[Ending] = &[Ending::Asks, Ending::AsksInVain];
 
 /// Consent for which the call is put into the store.
 pub(crate) const STORED: &[Consent] =
@@ -83,7 +86,7 @@ fn twins_fit_doors(part: &Part) -> bool {
 /// Only waiting calls continue in another server or in another context.
 fn what_goes_on_elsewhere_waits(part: &Part) -> bool {
     let waits_for_nobody = is_not(part.consent, STORED)
-        && is_not(part.ending, &[Ending::Asks])
+        && is_not(part.ending, ASKING)
         && is_not(part.body, &[Body::Client]);
     let goes_on_elsewhere =
         is(part.servers, &[Servers::Two]) || is(part.resumed, &[Resumed::InAnotherProject]);
@@ -211,6 +214,11 @@ impl Row {
     /// Whether the call waits for consent in the store.
     pub(crate) fn is_stored(&self) -> bool {
         STORED.contains(&self.consent)
+    }
+
+    /// Whether the body asks a question.
+    pub(crate) fn asks(&self) -> bool {
+        ASKING.contains(&self.ending)
     }
 
     /// Whether another call, which keeps running while it waits, makes the call.

@@ -17,6 +17,7 @@ dimension! {
     Ending {
         Succeeds = "succeeds", Fails = "fails", Recovers = "recovers", LeavesHalf = "leaves half",
         Panics = "panics", Hangs = "hangs", Asks = "asks a question",
+        AsksInVain = "asks and is cancelled",
     }
 }
 

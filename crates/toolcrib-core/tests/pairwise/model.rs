@@ -146,11 +146,7 @@ impl Model<'_> {
                 return Forecast::failed(ErrorKind::NotFound);
             }
             Consent::Expires => return Forecast::failed(ErrorKind::Denied),
-            // The call that makes it is told why it may not go on.
-            Consent::Withdrawn if row.keeps_its_maker() && row.meanwhile == Meanwhile::Revoked => {
-                return Forecast::failed(ErrorKind::Denied);
-            }
-            Consent::Withdrawn => return Forecast::failed(ErrorKind::Cancelled),
+            Consent::Withdrawn => return self.withdrawn(),
             _ if row.is_stored() => {
                 if let Some(refused) = self.refused_on_return(call) {
                     return refused;
@@ -200,6 +196,13 @@ impl Model<'_> {
             Meanwhile::Constrained => Some(Forecast::failed(ErrorKind::Constraint)),
             _ => None,
         }
+    }
+
+    /// Calls that are cancelled while they wait in the store, whatever has changed. A call that makes one is told why
+    /// it may not go on.
+    fn withdrawn(&self) -> Forecast {
+        let is_told = self.row.keeps_its_maker() && self.row.meanwhile == Meanwhile::Revoked;
+        Forecast::failed(if is_told { ErrorKind::Denied } else { ErrorKind::Cancelled })
     }
 
     /// Whether the call waited inside another one whose process has ended.
@@ -270,6 +273,7 @@ impl Model<'_> {
             Ending::Fails | Ending::Recovers | Ending::LeavesHalf => Forecast::of(failure, 1),
             Ending::Panics => Forecast::of(Kind::Failure(ErrorKind::Panic), 1),
             Ending::Hangs => Forecast::of(Kind::Failure(ErrorKind::Timeout), 1),
+            Ending::AsksInVain => Forecast { runs: 1..=1, ..self.withdrawn() },
             Ending::Asks => match self.refused_on_return(call) {
                 Some(refused) if !row.is_stored() || row.meanwhile == Meanwhile::Revoked => {
                     Forecast { runs: 1..=1, ..refused }
@@ -305,7 +309,7 @@ impl Model<'_> {
         };
         joined
             && !row.is_stored()
-            && row.ending != Ending::Asks
+            && !row.asks()
             && row.interruption == Interruption::Nothing
             && row.looks == Looks::Nothing
             && row.pool == Pool::Free
@@ -432,7 +436,7 @@ impl Model<'_> {
     /// What the change of the row removes.
     fn after_the_change(&mut self) {
         let row = self.row;
-        let runs_after = row.is_stored() || row.ending == Ending::Asks;
+        let runs_after = row.is_stored() || row.asks();
         match row.meanwhile {
             Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), (0, 0)),
             Meanwhile::Restarted if !runs_after => {

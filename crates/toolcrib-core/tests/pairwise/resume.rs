@@ -107,6 +107,7 @@ impl Stage {
                     fill(&mut text, &row);
                     Resolution::Output(text.into())
                 }
+                _ if row.ending == Ending::AsksInVain => Resolution::Cancel,
                 _ => Resolution::Answer(json!(7)),
             };
             let tries = turns
@@ -205,10 +206,7 @@ async fn decided(
     let approvals = operator.approvals().ok_or("the operator may not approve")?.of_all_tenants();
     // The server learns here that a client was revoked, and denies its call.
     let _ = approvals.decide(suspension.id(), Decision::approve()).await;
-    if is_streamed(row.door, suspension.call_id())
-        && row.body != Body::Client
-        && row.ending != Ending::Asks
-    {
+    if is_streamed(row.door, suspension.call_id()) && row.body != Body::Client && !row.asks() {
         let result = tokio::time::timeout(Duration::from_secs(40), caller.result_of(suspension));
         let result = result.await.map_err(|_| "it has no result")?;
         return result.map(Answer::Done).map_err(|error| error.to_string());

@@ -88,13 +88,13 @@ impl SessionApprovals {
     }
 
     /// Stores an approval with this scope.
-    pub fn remember(&self, approved: ApprovalKey<'_>, arguments: Fingerprint, scope: Remember) {
+    pub fn remember(&self, key: ApprovalKey<'_>, arguments: Fingerprint, scope: Remember) {
         let arguments = match scope {
             Remember::Nothing => return,
             Remember::SameCall => Some(arguments),
             Remember::Tool => None,
         };
-        let (session, entry) = (approved.session, approved.entry(arguments));
+        let (session, entry) = (key.session, key.entry(arguments));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.sessions.entry(session.into()).or_default().insert(entry.clone()) {
             kept.order.push_back((session.into(), entry));
@@ -106,15 +106,10 @@ impl SessionApprovals {
 
     /// Whether a call is approved already. The fingerprint of its arguments is computed only if
     /// there is something to compare it with.
-    pub fn holds(
-        &self,
-        approved: ApprovalKey<'_>,
-        arguments: impl FnOnce() -> Fingerprint,
-    ) -> bool {
+    pub fn holds(&self, key: ApprovalKey<'_>, arguments: impl FnOnce() -> Fingerprint) -> bool {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(session) = kept.sessions.get(approved.session) else { return false };
-        session.contains(&approved.entry(None))
-            || session.contains(&approved.entry(Some(arguments())))
+        let Some(session) = kept.sessions.get(key.session) else { return false };
+        session.contains(&key.entry(None)) || session.contains(&key.entry(Some(arguments())))
     }
 
     /// Removes the approvals of a session that has ended.

@@ -118,18 +118,15 @@ impl MemorySuspensions {
     fn keep(&self, suspension: &Suspension) -> Result<(), Full> {
         let mut entries = self.entries();
         let kept = &entries.waiting;
-        let own = |kept: &HashMap<_, Suspension>| {
-            kept.values().filter(|one| one.identity() == suspension.identity()).count()
-        };
+        let is_own = |one: &Suspension| one.identity() == suspension.identity();
+        let own = |kept: &HashMap<_, Suspension>| kept.values().filter(|one| is_own(one)).count();
+        let counts = |full: &Full, one: &Suspension| full.scope == BoundScope::All || is_own(one);
         // Uses the newest call's time as the current time.
         let now = suspension.created_at();
         if let Err(full) = self.bounds.admit(WHAT, own(kept), kept.len()) {
             let old = kept
                 .values()
-                .filter(|one| {
-                    full.scope == BoundScope::All || one.identity() == suspension.identity()
-                })
-                .filter(|old| old.is_expired(now))
+                .filter(|one| counts(&full, one) && one.is_expired(now))
                 .map(|old| old.id().clone());
             for id in old.collect::<Vec<_>>() {
                 entries.remove_waiting(&id);
@@ -137,9 +134,7 @@ impl MemorySuspensions {
         }
         let kept = &entries.waiting;
         self.bounds.admit(WHAT, own(kept), kept.len()).map_err(|full| {
-            let waits = kept.values().filter(|one| {
-                full.scope == BoundScope::All || one.identity() == suspension.identity()
-            });
+            let waits = kept.values().filter(|one| counts(&full, one));
             match waits.map(Suspension::expires_at).min().filter(|at| *at != Timestamp::NEVER) {
                 Some(at) => full.with_retry_after(at.since(now)),
                 None => full,

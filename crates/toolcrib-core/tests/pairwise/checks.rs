@@ -386,10 +386,8 @@ fn nobody_waits_behind_the_queue_of_another(row: &Row, story: &Story, problems: 
                 return;
             }
             Seen::Began { call, .. } if call.starts_with(HOLDER) => before += 1,
-            // Its twin is a call of the same identity.
-            Seen::Began { tool: "subject", .. } => before = 0,
-            // Slots are those of a process.
-            Seen::Restarted => before = 0,
+            // Its twin is a call of the same identity, and slots are those of a process.
+            Seen::Began { tool: "subject", .. } | Seen::Restarted => before = 0,
             _ => {}
         }
     }

@@ -252,15 +252,6 @@ impl<'a> PipelineRun<'a> {
             self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
             return Some(Err(refusal));
         }
-        if let Some(refusal) = grant.refusal() {
-            // Nobody decides on a call that is cancelled.
-            if !matches!(grant.granted(), Granted::Cancelled) {
-                let reason = refusal.message().to_owned();
-                let by = grant.decider().map(str::to_owned);
-                self.record.decision = Decision::Denied { reason, by, shown: grant.shown() };
-            }
-            return Some(Err(refusal));
-        }
         let Granted::Output(output) = grant.granted() else { return None };
         self.record.decision = Decision::Allowed;
         Some(self.delivered(slot, output.clone()))

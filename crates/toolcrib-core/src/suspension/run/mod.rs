@@ -90,30 +90,30 @@ impl Run {
 
     /// Makes the calls. When this returns, every call has finished or is suspended.
     pub async fn start<D: TurnAccess>(
-        door: &D,
+        turn: &D,
         calls: Vec<ToolCall>,
     ) -> Result<Self, NoRandomness> {
-        let created_at = door.now();
-        let answers = door.start_batch(calls).await;
-        Self::of(door, created_at, answers)
+        let created_at = turn.now();
+        let answers = turn.start_batch(calls).await;
+        Self::of(turn, created_at, answers)
     }
 
     /// A run from the answers of [`Turn::start`](crate::Turn::start) or
     /// [`Turn::start_batch`](crate::Turn::start_batch) of the same turn.
     pub fn from_answers<D: TurnAccess>(
-        door: &D,
+        turn: &D,
         answers: impl IntoIterator<Item = Answer>,
     ) -> Result<Self, NoRandomness> {
-        Self::of(door, door.now(), answers)
+        Self::of(turn, turn.now(), answers)
     }
 
     fn of<D: TurnAccess>(
-        door: &D,
+        turn: &D,
         created_at: Timestamp,
         answers: impl IntoIterator<Item = Answer>,
     ) -> Result<Self, NoRandomness> {
         let slots = answers.into_iter().map(RunCall::from).collect();
-        let record = RunRecord::new(RunId::random()?, door.identity(), created_at, slots);
+        let record = RunRecord::new(RunId::random()?, turn.identity(), created_at, slots);
         Ok(Self::from_record(record))
     }
 
@@ -123,19 +123,19 @@ impl Run {
     /// answered calls are ignored.
     pub async fn submit<D: TurnAccess>(
         &mut self,
-        door: &D,
+        turn: &D,
         submitted: Vec<Submission>,
     ) -> Result<(), RunError> {
-        self.check_owner(door)?;
+        self.check_owner(turn)?;
         let outstanding: Vec<_> = self.outstanding().collect();
         let answered: Vec<_> = self.record.answered().collect();
-        let accept = |suspension: &Suspension, output: ToolOutput| door.accept(suspension, output);
+        let accept = |suspension: &Suspension, output: ToolOutput| turn.accept(suspension, output);
         let outputs: Vec<_> = check_submissions(&outstanding, &answered, submitted, accept)?
             .into_iter()
             .map(|(suspension, output)| (suspension.id().clone(), output))
             .collect();
         for (id, output) in outputs {
-            self.resolve(door, &id, Resolution::Output(output)).await?;
+            self.resolve(turn, &id, Resolution::Output(output)).await?;
         }
         Ok(())
     }
@@ -144,26 +144,26 @@ impl Run {
     /// resolved.
     pub async fn resolve<D: TurnAccess>(
         &mut self,
-        door: &D,
+        turn: &D,
         id: &SuspensionId,
         resolution: Resolution,
     ) -> Result<(), RunError> {
-        self.check_owner(door)?;
-        let store = door.store().ok_or(RedeemError::Unknown)?;
+        self.check_owner(turn)?;
+        let store = turn.store().ok_or(RedeemError::Unknown)?;
         let waiting = |slot: &RunCall| matches!(slot, RunCall::Waiting(one) if one.id() == id);
         let Some(position) = self.record.slots.iter().position(waiting) else {
-            return Err(too_late(store, id, door.identity()).await?.into());
+            return Err(too_late(store, id, turn.identity()).await?.into());
         };
-        resolution.check_right(door.may_approve())?;
+        resolution.check_right(turn.may_approve())?;
         if let RunCall::Waiting(waiting) = &self.record.slots[position]
-            && let ResumeLocation::Elsewhere(process) = door.resume_location(waiting).await?
+            && let ResumeLocation::Elsewhere(process) = turn.resume_location(waiting).await?
         {
             return Err(RedeemError::Elsewhere { process }.into());
         }
-        let (identity, now) = (door.identity(), door.now());
-        let grant = redeem(store, id, identity, now, resolution, door.name()).await?;
+        let (identity, now) = (turn.identity(), turn.now());
+        let grant = redeem(store, id, identity, now, resolution, turn.name()).await?;
         self.resolving = Some(id.clone());
-        let answer = door.resume(grant).await;
+        let answer = turn.resume(grant).await;
         self.resolving = None;
         self.record.slots[position] = answer.into();
         Ok(())
@@ -178,20 +178,20 @@ impl Run {
     /// If another party has resolved a call in another way, the remaining calls are cancelled and
     /// this fails with [`RunError::PartlyCancelled`]; if no call remained, with
     /// [`RedeemError::AlreadyResolved`].
-    pub async fn cancel<D: TurnAccess>(&mut self, door: &D) -> Result<bool, RunError> {
+    pub async fn cancel<D: TurnAccess>(&mut self, turn: &D) -> Result<bool, RunError> {
         let Some(known) = self.outstanding().next().map(|one| one.id().clone()) else {
-            self.check_owner(door)?;
+            self.check_owner(turn)?;
             return Ok(false);
         };
-        self.settle(door).await?;
+        self.settle(turn).await?;
         let waiting: Vec<_> = self.outstanding().map(|one| one.id().clone()).collect();
         let mut others = None;
-        if let (Some(store), true) = (door.store(), waiting.is_empty()) {
+        if let (Some(store), true) = (turn.store(), waiting.is_empty()) {
             others = store.resolved(&known).await?.map(Box::new);
         }
         let mut cancelled = false;
         for id in waiting {
-            match self.end(door, &id, Resolution::Cancel, Ending::Cancelled).await? {
+            match self.end(turn, &id, Resolution::Cancel, Ending::Cancelled).await? {
                 None => cancelled = true,
                 // Another cancellation was first, and goes through the remaining calls.
                 Some(first) if !cancelled && first.is_cancelled_by_client() => {
@@ -203,7 +203,7 @@ impl Run {
             }
         }
         // Outcomes of the others may be available by now, or those calls may wait again.
-        self.settle(door).await?;
+        self.settle(turn).await?;
         match others {
             Some(first) if cancelled => Err(RunError::PartlyCancelled(first)),
             Some(first) => Err(RedeemError::AlreadyResolved(first).into()),
@@ -215,34 +215,34 @@ impl Run {
     /// stored.
     pub async fn last_resolution<D: TurnAccess>(
         &self,
-        door: &D,
+        turn: &D,
         runs: &(impl RunStore + ?Sized),
     ) -> Result<Option<Resolved>, RunError> {
-        self.check_owner(door)?;
-        let Some(store) = door.store() else { return Ok(None) };
+        self.check_owner(turn)?;
+        let Some(store) = turn.store() else { return Ok(None) };
         let mut last: Option<Resolved> = None;
         for id in runs.suspended(self.id()).await? {
             let resolved = store.resolved(&id).await?;
             last = last.into_iter().chain(resolved).max_by_key(Resolved::at);
         }
-        Ok(last.filter(|last| last.identity() == door.identity()))
+        Ok(last.filter(|last| last.identity() == turn.identity()))
     }
 
     /// Takes over the answers of calls that others have decided on. Returns which of them are still
     /// running.
     pub async fn settle<D: TurnAccess>(
         &mut self,
-        door: &D,
+        turn: &D,
     ) -> Result<HashSet<SuspensionId>, RunError> {
-        self.check_owner(door)?;
+        self.check_owner(turn)?;
         let mut running = HashSet::new();
-        let Some(store) = door.store() else { return Ok(running) };
-        let now = door.now();
+        let Some(store) = turn.store() else { return Ok(running) };
+        let now = turn.now();
         for slot in &mut self.record.slots {
             // A call may be suspended and decided on repeatedly.
             while let RunCall::Waiting(waiting) = slot {
                 let Some(settled) = store.settled(waiting.id()).await? else {
-                    if door.resume_location(waiting).await? == ResumeLocation::Nowhere
+                    if turn.resume_location(waiting).await? == ResumeLocation::Nowhere
                         && store.take(waiting.id(), &ended_by_host(waiting, now)).await?.is_some()
                     {
                         *slot = RunCall::Done(Box::new(ended_with_its_server(waiting, now)));
@@ -273,16 +273,16 @@ impl Run {
 
     /// Answers expired calls, after taking over those that others have decided on. Returns when the
     /// next call expires. A call that is resolved at the last moment continues.
-    pub async fn expire<D: TurnAccess>(&mut self, door: &D) -> Result<Option<Timestamp>, RunError> {
-        let running = self.settle(door).await?;
-        let now = door.now();
+    pub async fn expire<D: TurnAccess>(&mut self, turn: &D) -> Result<Option<Timestamp>, RunError> {
+        let running = self.settle(turn).await?;
+        let now = turn.now();
         let expired: Vec<_> = self
             .outstanding()
             .filter(|one| one.is_expired(now) && !running.contains(one.id()))
             .map(|one| one.id().clone())
             .collect();
         for id in expired {
-            self.end(door, &id, Resolution::Expire, Ending::Expired).await?;
+            self.end(turn, &id, Resolution::Expire, Ending::Expired).await?;
         }
         Ok(self.outstanding().map(Suspension::expires_at).min())
     }
@@ -293,21 +293,21 @@ impl Run {
     /// error, so that every call has an answer.
     async fn end<D: TurnAccess>(
         &mut self,
-        door: &D,
+        turn: &D,
         id: &SuspensionId,
         resolution: Resolution,
         ending: Ending,
     ) -> Result<Option<Box<Resolved>>, RunError> {
-        match self.resolve(door, id, resolution).await {
+        match self.resolve(turn, id, resolution).await {
             Ok(()) => {}
             Err(RunError::Redeem(RedeemError::AlreadyResolved(first))) => {
                 if self.resolving.as_ref() != Some(id) {
                     return Ok(Some(first));
                 }
-                self.record.give_up(id, door.now());
+                self.record.give_up(id, turn.now());
             }
             Err(RunError::Redeem(RedeemError::Unknown)) => {
-                self.record.give_up(id, door.now());
+                self.record.give_up(id, turn.now());
             }
             // The other server ends it when it expires.
             Err(RunError::Redeem(RedeemError::Elsewhere { .. })) if ending == Ending::Expired => {
@@ -337,8 +337,8 @@ impl Run {
         }
     }
 
-    fn check_owner<D: TurnAccess>(&self, door: &D) -> Result<(), RunError> {
-        if door.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
+    fn check_owner<D: TurnAccess>(&self, turn: &D) -> Result<(), RunError> {
+        if turn.identity() == self.record.identity() { Ok(()) } else { Err(RunError::Unknown) }
     }
 }
 

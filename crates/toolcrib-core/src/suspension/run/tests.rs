@@ -1,4 +1,4 @@
-//! How runs come to their answers, against a door whose tools do what their names say.
+//! How runs come to their answers, against a turn whose tools do what their names say.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -124,8 +124,8 @@ fn calls(names: &[&str]) -> Vec<ToolCall> {
     names.iter().enumerate().map(call).collect()
 }
 
-async fn started(door: &Fake, names: &[&str]) -> Run {
-    Run::start(door, calls(names)).await.expect("there is randomness")
+async fn started(turn: &Fake, names: &[&str]) -> Run {
+    Run::start(turn, calls(names)).await.expect("there is randomness")
 }
 
 /// The run in another process.
@@ -145,27 +145,27 @@ fn waiting_for(run: &Run, call: &str) -> SuspensionId {
 
 #[tokio::test]
 async fn a_run_goes_on_in_another_process_until_every_call_is_answered_in_order() {
-    let door = Fake::of("ada");
-    let run = started(&door, &["client", "echo", "ask", "client"]).await;
+    let turn = Fake::of("ada");
+    let run = started(&turn, &["client", "echo", "ask", "client"]).await;
     assert_eq!(run.state(), RunState::RequiresAction);
     assert!(run.results().is_none());
 
     let mut run = carried(&run);
     let outputs = vec![Submission::new("3", "three"), Submission::new("0", "null")];
-    run.submit(&door, outputs).await.expect("all are there");
+    run.submit(&turn, outputs).await.expect("all are there");
     assert_eq!(run.state(), RunState::RequiresAction);
 
     let mut run = carried(&run);
     let id = waiting_for(&run, "2");
-    run.resolve(&door, &id, Decision::approve().into()).await.expect("it waits");
+    run.resolve(&turn, &id, Decision::approve().into()).await.expect("it waits");
     assert_eq!(run.state(), RunState::Completed);
     assert_eq!(texts(&carried(&run)), ["null", "echo", "approved", "three"]);
 }
 
 #[tokio::test]
 async fn what_requires_action_is_listed_by_what_it_waits_for() {
-    let door = Fake::of("");
-    let run = started(&door, &["client", "ask"]).await;
+    let turn = Fake::of("");
+    let run = started(&turn, &["client", "ask"]).await;
     let shown = run.to_value();
     assert_eq!(shown["status"], "requires_action");
     assert_eq!(
@@ -180,26 +180,26 @@ async fn what_requires_action_is_listed_by_what_it_waits_for() {
     assert_eq!(shown["waiting"][0]["id"], waiting_for(&run, "1").as_str());
     assert_eq!(shown["waiting"][0]["type"], "approval");
 
-    let plain = started(&door, &["echo"]).await;
+    let plain = started(&turn, &["echo"]).await;
     assert_eq!(plain.to_value(), json!({"id": plain.id().as_str(), "status": "completed"}));
 }
 
 #[tokio::test]
 async fn an_approved_client_call_then_waits_for_its_client() {
-    let door = Fake::of("");
-    let mut run = started(&door, &["ask_client"]).await;
-    assert!(run.submit(&door, vec![]).await.is_ok(), "nothing waits for the client yet");
+    let turn = Fake::of("");
+    let mut run = started(&turn, &["ask_client"]).await;
+    assert!(run.submit(&turn, vec![]).await.is_ok(), "nothing waits for the client yet");
     let id = waiting_for(&run, "0");
-    run.resolve(&door, &id, Decision::approve().into()).await.expect("it waits");
+    run.resolve(&turn, &id, Decision::approve().into()).await.expect("it waits");
     assert_eq!(run.state(), RunState::RequiresAction);
-    run.submit(&door, vec![Submission::new("0", "at last")]).await.expect("now it does");
+    run.submit(&turn, vec![Submission::new("0", "at last")]).await.expect("now it does");
     assert_eq!(texts(&run), ["at last"]);
 }
 
 #[tokio::test]
 async fn refused_submissions_change_nothing() {
-    let door = Fake::of("");
-    let mut run = started(&door, &["client", "client", "echo"]).await;
+    let turn = Fake::of("");
+    let mut run = started(&turn, &["client", "client", "echo"]).await;
     let before = run.record().clone();
     for (outputs, message) in [
         (vec![("0", "x")], "missing: 1"),
@@ -207,20 +207,20 @@ async fn refused_submissions_change_nothing() {
         (vec![("0", "x"), ("1", "odd")], "the output of the call 1 is not right: it is odd"),
     ] {
         let outputs = outputs.into_iter().map(|(id, text)| Submission::new(id, text)).collect();
-        let error = run.submit(&door, outputs).await.expect_err("it is wrong");
+        let error = run.submit(&turn, outputs).await.expect_err("it is wrong");
         assert!(error.to_string().contains(message), "{error}");
         assert_eq!(run.record(), &before);
     }
     let outputs = ["0", "1", "2"].map(|id| Submission::new(id, "x")).to_vec();
-    run.submit(&door, outputs).await.expect("what is answered is skipped");
+    run.submit(&turn, outputs).await.expect("what is answered is skipped");
     assert_eq!(texts(&run), ["x", "x", "echo"]);
 }
 
 #[tokio::test]
 async fn nobody_else_gets_at_a_run() {
-    let door = Fake::of("ada");
-    let mut run = started(&door, &["client", "ask"]).await;
-    let eve = Fake { identity: "eve".to_owned(), suspended: door.suspended, ..Fake::default() };
+    let turn = Fake::of("ada");
+    let mut run = started(&turn, &["client", "ask"]).await;
+    let eve = Fake { identity: "eve".to_owned(), suspended: turn.suspended, ..Fake::default() };
     let id = waiting_for(&run, "1");
     assert!(run.submit(&eve, vec![Submission::new("0", "x")]).await.is_err());
     assert!(run.resolve(&eve, &id, Decision::approve().into()).await.is_err());
@@ -230,27 +230,27 @@ async fn nobody_else_gets_at_a_run() {
 
 #[tokio::test]
 async fn a_cancelled_run_answers_what_waited() {
-    let door = Fake::of("");
-    let mut run = started(&door, &["client", "echo", "ask"]).await;
-    run.cancel(&door).await.expect("it can be");
+    let turn = Fake::of("");
+    let mut run = started(&turn, &["client", "echo", "ask"]).await;
+    run.cancel(&turn).await.expect("it can be");
     assert_eq!(run.state(), RunState::Cancelled);
     let results = run.results().expect("it is over");
     let kinds: Vec<_> = results.iter().map(ToolResult::error_kind).collect();
     assert_eq!(kinds, [Some(ErrorKind::Cancelled), None, Some(ErrorKind::Cancelled)]);
 
-    assert!(!run.cancel(&door).await.expect("it is over"), "there is nothing left to cancel");
-    let mut over = started(&door, &["echo"]).await;
-    assert!(!over.cancel(&door).await.expect("nothing waits"));
+    assert!(!run.cancel(&turn).await.expect("it is over"), "there is nothing left to cancel");
+    let mut over = started(&turn, &["echo"]).await;
+    assert!(!over.cancel(&turn).await.expect("nothing waits"));
     assert_eq!(over.state(), RunState::Completed);
 }
 
 #[tokio::test]
 async fn of_two_cancellations_of_one_run_one_succeeds_and_the_other_changes_nothing() {
-    let door = Fake::of("");
-    let mut one = started(&door, &["ask", "ask", "client"]).await;
+    let turn = Fake::of("");
+    let mut one = started(&turn, &["ask", "ask", "client"]).await;
     let mut other = carried(&one);
     // The second begins while the first is between two calls.
-    let (first, second) = futures_util::future::join(one.cancel(&door), other.cancel(&door)).await;
+    let (first, second) = futures_util::future::join(one.cancel(&turn), other.cancel(&turn)).await;
     assert!(first.expect("it was first"));
     assert_eq!(one.state(), RunState::Cancelled);
     let Err(RunError::Redeem(RedeemError::AlreadyResolved(told))) = second else {
@@ -258,36 +258,36 @@ async fn of_two_cancellations_of_one_run_one_succeeds_and_the_other_changes_noth
     };
     assert_eq!((told.kind(), told.by()), (ResolutionKind::Cancelled, "fake"));
     assert_eq!(other.outstanding().count(), 3, "it left all calls to the first");
-    assert!(door.answered.lock().unwrap().values().all(|times| *times == 1));
+    assert!(turn.answered.lock().unwrap().values().all(|times| *times == 1));
 }
 
 #[tokio::test]
 async fn the_last_resolution_of_a_run_that_is_over_is_found_by_its_owner_only() {
-    let door = Fake::of("ada");
+    let turn = Fake::of("ada");
     let store = MemoryRuns::new();
-    let mut run = started(&door, &["ask", "ask"]).await;
+    let mut run = started(&turn, &["ask", "ask"]).await;
     run.save(&store).await.expect("it is new");
     let (first, second) = (waiting_for(&run, "0"), waiting_for(&run, "1"));
-    run.resolve(&door, &second, Decision::deny("no").into()).await.expect("it waits");
-    door.pass(5);
-    run.resolve(&door, &first, Decision::approve().into()).await.expect("it waits");
+    run.resolve(&turn, &second, Decision::deny("no").into()).await.expect("it waits");
+    turn.pass(5);
+    run.resolve(&turn, &first, Decision::approve().into()).await.expect("it waits");
     run.save(&store).await.expect("nobody else has changed it");
-    let last = run.last_resolution(&door, &store).await.expect("it can be read");
+    let last = run.last_resolution(&turn, &store).await.expect("it can be read");
     assert_eq!(last.map(|last| last.kind()), Some(ResolutionKind::Approved));
-    let eve = Fake { identity: "eve".to_owned(), suspended: door.suspended, ..Fake::default() };
+    let eve = Fake { identity: "eve".to_owned(), suspended: turn.suspended, ..Fake::default() };
     assert!(run.last_resolution(&eve, &store).await.is_err());
 }
 
 #[tokio::test]
 async fn calls_expire_at_their_time_and_not_before() {
-    let door = Fake::of("");
-    let mut run = started(&door, &["client", "ask"]).await;
-    let next = run.expire(&door).await.expect("nothing has expired");
+    let turn = Fake::of("");
+    let mut run = started(&turn, &["client", "ask"]).await;
+    let next = run.expire(&turn).await.expect("nothing has expired");
     assert_eq!(next, Some(Timestamp::from_unix_millis(LIFE)));
-    door.pass(LIFE);
-    let late = run.submit(&door, vec![Submission::new("0", "late")]).await;
+    turn.pass(LIFE);
+    let late = run.submit(&turn, vec![Submission::new("0", "late")]).await;
     assert!(matches!(late, Err(RunError::Redeem(RedeemError::Expired))));
-    assert_eq!(run.expire(&door).await.expect("both have"), None);
+    assert_eq!(run.expire(&turn).await.expect("both have"), None);
     assert_eq!(run.state(), RunState::Expired);
     let kinds: Vec<_> = run.results().unwrap().iter().map(ToolResult::error_kind).collect();
     assert_eq!(kinds, [Some(ErrorKind::Timeout), Some(ErrorKind::Denied)]);
@@ -295,28 +295,28 @@ async fn calls_expire_at_their_time_and_not_before() {
 
 #[tokio::test]
 async fn a_call_whose_taker_gave_up_is_answered_and_not_run_again() {
-    let door = Fake::of("");
-    let mut run = started(&door, &["hang"]).await;
+    let turn = Fake::of("");
+    let mut run = started(&turn, &["hang"]).await;
     let id = waiting_for(&run, "0");
-    let resolving = run.resolve(&door, &id, Decision::approve().into());
+    let resolving = run.resolve(&turn, &id, Decision::approve().into());
     let given_up = tokio::time::timeout(std::time::Duration::from_millis(20), resolving).await;
     assert!(given_up.is_err(), "it never ends");
 
-    run.cancel(&door).await.expect("nobody else works on it");
+    run.cancel(&turn).await.expect("nobody else works on it");
     assert_eq!(run.results().unwrap()[0].error_kind(), Some(ErrorKind::OutcomeUnknown));
-    assert!(door.answered.lock().unwrap().is_empty());
+    assert!(turn.answered.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn whoever_cancels_what_another_process_has_approved_is_told_so() {
-    let door = Fake::of("");
-    let mut one = started(&door, &["hang", "client"]).await;
+    let turn = Fake::of("");
+    let mut one = started(&turn, &["hang", "client"]).await;
     let mut other = carried(&one);
     let id = waiting_for(&one, "0");
-    let mut resolving = Box::pin(one.resolve(&door, &id, Decision::approve().into()));
+    let mut resolving = Box::pin(one.resolve(&turn, &id, Decision::approve().into()));
     assert!((&mut resolving).now_or_never().is_none(), "it is at work");
 
-    let refused = other.cancel(&door).await;
+    let refused = other.cancel(&turn).await;
     let Err(RunError::PartlyCancelled(first)) = &refused else { panic!("{refused:?}") };
     assert_eq!((first.kind(), first.by()), (ResolutionKind::Approved, "fake"));
     let told = refused.expect_err("a call goes on").to_string();
@@ -324,24 +324,24 @@ async fn whoever_cancels_what_another_process_has_approved_is_told_so() {
     assert_eq!(other.state(), RunState::RequiresAction, "the call goes on");
     let kinds: Vec<_> = other.answered().map(|result| result.error_kind()).collect();
     assert_eq!(kinds, [Some(ErrorKind::Cancelled)], "the other call is cancelled");
-    door.pass(LIFE);
-    other.expire(&door).await.expect("the other process answers it");
+    turn.pass(LIFE);
+    other.expire(&turn).await.expect("the other process answers it");
     assert_eq!(other.state(), RunState::RequiresAction);
 }
 
 #[tokio::test]
 async fn two_processes_bring_together_what_each_has_done() {
-    let door = Fake::of("");
+    let turn = Fake::of("");
     let store = MemoryRuns::new();
-    let mut one = started(&door, &["ask", "ask", "echo"]).await;
+    let mut one = started(&turn, &["ask", "ask", "echo"]).await;
     one.save(&store).await.expect("it is new");
     let kept = store.load(one.id()).await.expect("it works").expect("it is there");
     let mut other = Run::from_record(kept);
 
     let (first, second) = (waiting_for(&one, "0"), waiting_for(&one, "1"));
-    one.resolve(&door, &first, Decision::approve().into()).await.expect("it waits");
-    other.resolve(&door, &second, Decision::deny("no").into()).await.expect("it waits");
-    let twice = other.resolve(&door, &first, Decision::approve().into()).await;
+    one.resolve(&turn, &first, Decision::approve().into()).await.expect("it waits");
+    other.resolve(&turn, &second, Decision::deny("no").into()).await.expect("it waits");
+    let twice = other.resolve(&turn, &first, Decision::approve().into()).await;
     assert!(twice.is_err(), "the first process has resolved it");
 
     one.save(&store).await.expect("it saw the last version");
@@ -383,8 +383,8 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let door = Fake::of("ada");
-            let mut run = started(&door, &names).await;
+            let turn = Fake::of("ada");
+            let mut run = started(&turn, &names).await;
             for step in steps {
                 run = carried(&run);
                 let of = |n: usize| {
@@ -396,26 +396,26 @@ proptest! {
                     RunStep::Submit(ids) => {
                         let outputs =
                             ids.iter().map(|n| Submission::new(n.to_string(), "out")).collect();
-                        let _ = run.submit(&door, outputs).await;
+                        let _ = run.submit(&turn, outputs).await;
                     }
                     RunStep::Approve(n) => if let Some(id) = of(n) {
-                        let _ = run.resolve(&door, &id, Decision::approve().into()).await;
+                        let _ = run.resolve(&turn, &id, Decision::approve().into()).await;
                     },
                     RunStep::Deny(n) => if let Some(id) = of(n) {
-                        let _ = run.resolve(&door, &id, Decision::deny("no").into()).await;
+                        let _ = run.resolve(&turn, &id, Decision::deny("no").into()).await;
                     },
-                    RunStep::Pass(millis) => door.pass(millis),
-                    RunStep::Expire => { run.expire(&door).await.unwrap(); }
-                    RunStep::Cancel => { run.cancel(&door).await.unwrap(); }
+                    RunStep::Pass(millis) => turn.pass(millis),
+                    RunStep::Expire => { run.expire(&turn).await.unwrap(); }
+                    RunStep::Cancel => { run.cancel(&turn).await.unwrap(); }
                 }
             }
-            run.cancel(&door).await.unwrap();
+            run.cancel(&turn).await.unwrap();
             let results = run.results().unwrap();
             let ids: Vec<_> = results.iter().map(|result| result.call_id().clone()).collect();
             let expected: Vec<_> = (0..names.len()).map(|n| CallId::new(n.to_string())).collect();
             prop_assert_eq!(ids, expected);
-            prop_assert!(door.answered.lock().unwrap().values().all(|times| *times == 1));
-            prop_assert_eq!(door.suspended.list("ada").await.unwrap().len(), 0);
+            prop_assert!(turn.answered.lock().unwrap().values().all(|times| *times == 1));
+            prop_assert_eq!(turn.suspended.list("ada").await.unwrap().len(), 0);
             Ok(())
         })?;
     }

@@ -68,7 +68,9 @@ pub(crate) struct AgentScope {
 /// of the names of the last two take their place.
 pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
     let system = || Source::new(Layer::Fallback, "system");
+    // Nothing begins before the call is in the journal, so a call that was lost can be made again.
     let multi_agent = ToolDefinition::builder(MULTI_AGENT)
+        .idempotent(true)
         .description(
             "Give up to 5 independent tasks to other agents, which work on them at the same time. Returns their \
              answers in the order of the tasks.",
@@ -99,6 +101,7 @@ pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
             "additionalProperties": false,
         }));
     let new_task = ToolDefinition::builder(NEW_TASK)
+        .idempotent(true)
         .description("Give a task to one of the configured agents. Returns its answer.")
         .input_schema(json!({
             "type": "object",

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use super::argv::Word;
-use super::commands::{self, ShellCommand, literal};
+use super::shell::commands::{ShellCommand, commands, is_process, literal};
 use super::{interpreters, known};
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
@@ -184,7 +184,7 @@ fn replacement(options: &[Word<'_>]) -> Option<String> {
 }
 
 fn text_runs(text: &str, node: &Node, scope: &Scope, depth: usize) -> Option<String> {
-    let commands = commands::commands(text);
+    let commands = commands(text);
     let program = |command: &ShellCommand| {
         command.words.first().and_then(literal).map(known::base_name).map(str::to_owned)
     };
@@ -201,7 +201,11 @@ fn text_runs(text: &str, node: &Node, scope: &Scope, depth: usize) -> Option<Str
                 "the text evaluates what it may have read, with `eval`, `source` or `.`".to_owned(),
             );
         }
-        if let Some(file) = run(command, node).iter().find(|file| files.contains(file)) {
+        let run = run(command, node);
+        if run.iter().any(is_process) {
+            return Some("the text runs what commands in `<(…)` write".to_owned());
+        }
+        if let Some(file) = run.iter().find(|file| files.contains(file)) {
             let file = literal(file).unwrap_or("a file");
             return Some(format!("the text writes `{file}` and runs it"));
         }
@@ -247,7 +251,7 @@ fn filled(template: &Template) -> Template {
 
 /// The error about a text that writes a file in the workspace and runs it.
 pub(in crate::manifest) fn runs_written_file(text: &str, node: &Node) -> Option<Diagnostic> {
-    let commands = commands::commands(text);
+    let commands = commands(text);
     // In another folder a name without one names another file.
     let elsewhere = commands.iter().any(|command| {
         matches!(command.words.first().and_then(literal), Some("cd" | "pushd"))

@@ -2,7 +2,6 @@
 
 pub(crate) mod argv;
 pub(crate) mod command;
-pub(crate) mod commands;
 pub(crate) mod input;
 pub(crate) mod interpreters;
 pub(crate) mod known;

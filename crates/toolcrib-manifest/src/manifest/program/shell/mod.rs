@@ -2,6 +2,7 @@
 //! program, or the name of a variable.
 
 mod builtins;
+pub(super) mod commands;
 mod flow;
 mod program;
 mod reader;

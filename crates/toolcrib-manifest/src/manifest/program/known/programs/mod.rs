@@ -5,7 +5,7 @@ mod containers;
 mod databases;
 mod developer;
 mod git;
-mod helpers;
+mod module_loaders;
 mod options;
 mod packages;
 mod scripted;
@@ -29,7 +29,7 @@ const TABLES: [&[Program]; 11] = [
     options::PROGRAMS,
     toolchains::PROGRAMS,
     developer::PROGRAMS,
-    helpers::PROGRAMS,
+    module_loaders::PROGRAMS,
 ];
 
 /// Every program about which something is known.

@@ -28,5 +28,5 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{FILE_MAX_BYTES, Format};
 pub use environment::is_dangerous_env;
 pub use lint::{LintContext, Remark, RemarkTarget, lint_str, lint_with};
-pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema};
+pub use manifest::{FORMAT_VERSION, Loaded, load_str, manifest_schema, shell_text};
 pub use toolcrib_tool::units;

@@ -23,6 +23,7 @@ use crate::output::live::LiveOutput;
 use crate::output::redact::{Redaction, patterns};
 use crate::output::{outcome, streams};
 use crate::trust::TrustRenewal;
+use crate::trust::deciding_files::PYTHON_SAFE_PATH;
 use crate::trust::{deciding_files, pinned_files};
 use crate::{DecidingFiles, RunnerHost};
 
@@ -159,6 +160,9 @@ impl CommandRunner {
                     .env(script::OWN_PATH, copy.named.path.as_os_str()),
                 None => command.arg(argument),
             };
+        }
+        if !now.has_python_script {
+            command = command.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
         }
         for (name, value) in invocation.env {
             command = command.env(name, value);

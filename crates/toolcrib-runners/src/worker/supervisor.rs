@@ -17,7 +17,7 @@ use crate::confinement::grants;
 use crate::expansion::expand_without_call;
 use crate::trust::TrustRenewal;
 use crate::trust::deciding_files;
-use crate::trust::deciding_files::{DecidingFiles, is_behind_a_link};
+use crate::trust::deciding_files::{DecidingFiles, PYTHON_SAFE_PATH, is_behind_a_link};
 
 /// The backoff after a failed start; doubled for each further failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -191,6 +191,9 @@ impl WorkerSupervisor {
                 Some(sealed) => command.sealed_arg(sealed),
                 None => command.arg(argument),
             };
+        }
+        if !self.deciding.has_python_script {
+            command = command.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
         }
         for variable in &self.spec.pass_env {
             crate::expansion::may_pass(&self.host, variable)?;

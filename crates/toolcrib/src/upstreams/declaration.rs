@@ -7,7 +7,7 @@ use toolcrib_manifest::declaration::{
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, NamePattern, StdioServer, ToolOverride, Upstream};
 use toolcrib_runners::{
-    DecidingFiles, ExposeSecret as _, RunnerHost, Secrets, TrustDecision, check_files, grants,
+    DecidingFiles, ExposeSecret as _, PYTHON_SAFE_PATH, RunnerHost, Secrets, TrustDecision, check_files, grants,
     upstream_trust_decision,
 };
 
@@ -102,7 +102,11 @@ fn server(
 ) -> StdioServer {
     let mut argv = stdio.argv.iter().map(|template| values.expand(template));
     let program = argv.next().unwrap_or_default();
+    let deciding = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     let mut server = StdioServer::new(program).args(argv);
+    if !deciding.has_python_script {
+        server = server.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
+    }
     for (name, template) in &stdio.env {
         server = server.env(name, values.expand(template));
     }
@@ -122,7 +126,6 @@ fn server(
             Err(reason) => values.lacks(format!("it keeps its HOME (`keep_home`), and {reason}")),
         }
     }
-    let deciding = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     for missing in &deciding.missing {
         values.lacks(format!("it runs `{}`, which does not exist", missing.display()));
     }

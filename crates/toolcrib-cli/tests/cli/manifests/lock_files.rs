@@ -376,3 +376,24 @@ fn trust_covers_and_shows_files_outside_the_folder_of_the_manifest() {
         says(&crib, "Hello");
     }
 }
+
+#[test]
+fn a_makefile_is_pinned_and_one_that_would_win_over_it_is_blocked() {
+    let crib = locked(&json!(["make", "-s"]), &[("Makefile", "all:\n\t@echo as locked\n")]);
+    says(&crib, "as locked");
+    write(&crib, "GNUmakefile", "all:\n\t@echo taken over\n");
+    is_blocked(&crib);
+    accept(&crib);
+    says(&crib, "taken over");
+    write(&crib, "GNUmakefile", "all:\n\t@echo changed\n");
+    is_blocked(&crib);
+}
+
+#[test]
+fn a_file_that_a_shell_text_runs_in_another_folder_is_pinned() {
+    let argv = json!(["sh", "-c", "cd lib && . ./helper.sh"]);
+    let crib = locked(&argv, &[("lib/helper.sh", "echo as locked\n")]);
+    says(&crib, "as locked");
+    write(&crib, "lib/helper.sh", "echo taken over\n");
+    is_blocked(&crib);
+}

@@ -1,5 +1,6 @@
 //! Files that an argument vector names and that do not exist: whoever creates them decides what runs.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::declaration_folders::DeclarationFolders;
@@ -45,7 +46,7 @@ impl DecidingFiles {
         let cwd = folder_of_files(&words[..at], around);
         let mut is_missing = false;
         for (part, certainty) in parts(words, at, text, absent) {
-            let place: PathBuf = cwd.join(part).components().collect();
+            let place: PathBuf = cwd.join(&*part).components().collect();
             let is_name = !part.is_empty() && part.len() <= 4096 && !part.starts_with('-');
             if !is_name || place.exists() || around.is_written_or_data(&place) {
                 continue;
@@ -74,11 +75,12 @@ fn parts<'t>(
     at: usize,
     text: &'t str,
     AbsentEntry { entry, is_script, is_code_next }: AbsentEntry<'_>,
-) -> Vec<(&'t str, Certainty)> {
+) -> Vec<(Cow<'t, str>, Certainty)> {
     let texts: Vec<_> = words[..at].iter().map(|word| word.text().unwrap_or_default()).collect();
     if entry.is_shell_text {
-        return in_shell_text(text);
+        return in_shell_text(text).into_iter().map(|(word, how)| (word.into(), how)).collect();
     }
+    let one = |text: &'t str, how| vec![(Cow::Borrowed(text), how)];
     let runner = texts.iter().rev().find(|word| runs_its_arguments(word)).copied();
     let is_run = |option: &str| runner.is_some_and(|program| is_run_option(program, option));
     let is_open = !texts.first().is_some_and(|program| runs_no_file(program));
@@ -87,33 +89,33 @@ fn parts<'t>(
         (is_run(option) || is_open && option.starts_with("--") && roles::is_read(option))
             .then_some((value, is_run(option)))
     }) {
-        return vec![(value.0, certainty(value.1))];
+        return one(value.0, certainty(value.1));
     }
     if text.starts_with('-') {
         return Vec::new();
     }
     if is_run(entry.before) {
-        return vec![(text, Certainty::Required)];
+        return one(text, Certainty::Required);
     }
     if is_open && roles::is_read(entry.before) && (runner.is_none() || is_code_next) {
-        return vec![(text, Certainty::Possible)];
+        return one(text, Certainty::Possible);
     }
     let Some(runner) = runner.filter(|_| is_code_next && !entry.before.is_empty()) else {
         return Vec::new();
     };
     let started = texts.first().is_some_and(|program| runs_its_arguments(program));
     if is_script && looks_like_a_file(text) {
-        return vec![(text, Certainty::Required)];
+        return one(text, Certainty::Required);
     }
     if runs_only_options(runner) || is_assignment(text) || is_program_text(runner, &texts) {
         return Vec::new();
     }
     if is_interpreter(runner) {
         let follows = started && entry.before == runner && !runs_its_arguments(text);
-        return vec![(text, certainty(follows))];
+        return one(text, certainty(follows));
     }
     if looks_like_a_file(text) || text.contains('/') {
-        return vec![(text, Certainty::Possible)];
+        return one(text, Certainty::Possible);
     }
     Vec::new()
 }
@@ -137,15 +139,16 @@ fn is_program_text(runner: &str, texts: &[&str]) -> bool {
 }
 
 /// The words of a shell's command text that name files which it runs.
-fn in_shell_text(text: &str) -> Vec<(&str, Certainty)> {
-    let words = roles::in_shell_text(text);
-    let mut before = "";
+fn in_shell_text(text: &str) -> Vec<(String, Certainty)> {
+    let mut before = String::new();
     let mut found = Vec::new();
-    for (word, role) in words {
-        let is_started = matches!(before, "." | "source") || is_interpreter(before);
-        let is_run = role == WordRole::Code && (is_started || looks_like_a_file(word));
+    for (word, role) in roles::in_shell_text(text) {
+        // The program, without the folder in which it would be looked for.
+        let program = before.rsplit('/').next().unwrap_or_default();
+        let is_started = matches!(program, "." | "source") || is_interpreter(program);
+        let is_run = role == WordRole::Code && (is_started || looks_like_a_file(&word));
         if is_run && !word.contains('$') {
-            found.push((word, Certainty::Possible));
+            found.push((word.clone(), Certainty::Possible));
         }
         before = word;
     }

@@ -1,5 +1,6 @@
 //! Entries of an argument vector, and the files that a vector names for writing.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::declaration_folders::DeclarationFolders;
@@ -26,20 +27,22 @@ pub(super) struct VectorEntry<'e> {
 impl VectorEntry<'_> {
     /// The parts of the entry that may name files, each with its role for the program. `runs` says whether the program
     /// runs the files in its arguments.
-    pub(super) fn parts<'t>(&self, text: &'t str, runs: bool) -> Vec<(&'t str, WordRole)> {
+    pub(super) fn parts<'t>(&self, text: &'t str, runs: bool) -> Vec<(Cow<'t, str>, WordRole)> {
         let plain = if self.is_code { WordRole::Code } else { WordRole::Plain };
         let is_name = |part: &&str| {
             !self.bare_is_no_file || !roles::is_bare(part) || self.is_read(text, part)
         };
-        let parts = options::values(text).filter(is_name).map(|part| (part, plain));
-        if !runs || !text.contains(char::is_whitespace) {
+        let parts = options::values(text).filter(is_name).map(|part| (Cow::Borrowed(part), plain));
+        let is_between = |c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c);
+        if !runs || !text.contains(is_between) {
             return parts.collect();
         }
         if self.is_shell_text {
-            return parts.chain(roles::in_shell_text(text)).collect();
+            let words = roles::in_shell_text(text).into_iter();
+            return parts.chain(words.map(|(word, role)| (Cow::Owned(word), role))).collect();
         }
-        let words = text.split(|c: char| c.is_whitespace() || ";|&()<>\"'`".contains(c));
-        parts.chain(words.map(|word| (word, WordRole::Code))).collect()
+        let words = text.split(is_between);
+        parts.chain(words.map(|word| (Cow::Borrowed(word), WordRole::Code))).collect()
     }
 
     /// Whether the file that this entry names is certainly a script. The server does not start if such a file is a
@@ -83,7 +86,8 @@ pub(super) fn outputs(words: &[ArgumentText], around: &DeclarationFolders<'_>) -
         let is_shell_text = words[..at].iter().any(ArgumentText::is_shell) && is_inline(before);
         let in_text = is_shell_text.then(|| roles::in_shell_text(text)).into_iter().flatten();
         let in_text = in_text.filter(|(_, role)| *role == WordRole::Output).map(|(part, _)| part);
-        for part in written.chain(in_text).filter(|part| !part.is_empty() && part.len() <= 4096) {
+        let written = written.map(str::to_owned).chain(in_text);
+        for part in written.filter(|part| !part.is_empty() && part.len() <= 4096) {
             let place = around.cwd.join(part);
             outputs.push(place.canonicalize().unwrap_or_else(|_| place.components().collect()));
         }

@@ -11,6 +11,7 @@ use toolcrib_manifest::declaration::{
     ArgvEntry, Declaration, DeclaredBody, NamedFile, ResourceContent, ResourceDeclaration,
     StdioUpstream,
 };
+use toolcrib_manifest::shell_text;
 use toolcrib_manifest::template::Template;
 use toolcrib_sandbox::ControlPlane;
 use toolcrib_tool::ToolError;
@@ -27,7 +28,7 @@ mod system;
 mod unasked;
 mod words;
 
-use self::absent::AbsentEntry;
+use self::absent::{AbsentEntry, folder_of_files};
 use self::declaration_folders::DeclarationFolders;
 pub(crate) use self::declaration_folders::is_behind_a_link;
 use self::entry::{VectorEntry, is_inline, outputs};
@@ -54,7 +55,14 @@ pub struct DecidingFiles {
     /// scripts are not included. These files are not among the places: while there is one, this declaration does not
     /// run, but others do.
     pub linked: Vec<PathBuf>,
+    /// Whether a script in Python is among them whose folder no tool can change, so that it may load modules from
+    /// there.
+    pub has_python_script: bool,
 }
+
+/// The variable that keeps Python (3.11 or newer) from loading modules from its working directory, or from a
+/// script's folder. There, whoever can write files in the workspace could put a `json.py`.
+pub const PYTHON_SAFE_PATH: (&str, &str) = ("PYTHONSAFEPATH", "1");
 
 /// A file that an argument vector names: by a relative path, or by an absolute path outside the system folders, which
 /// only the administrator changes.
@@ -233,7 +241,11 @@ impl DecidingFiles {
             let before = at.checked_sub(1).and_then(|at| words[at].text()).unwrap_or_default();
             // The archive after `timeout 9 tar -cf` is the first file but not a script.
             let may_be_code = code_is_next || runs && roles::is_read(before);
-            let is_output = may_be_code && around.is_output(&around.cwd.join(text));
+            let here = &DeclarationFolders {
+                cwd: folder_of_files(&words[..at], around),
+                ..around.clone()
+            };
+            let is_output = may_be_code && here.is_output(&here.cwd.join(text));
             let entry = VectorEntry {
                 written: Some((written, is_script)),
                 before,
@@ -241,7 +253,7 @@ impl DecidingFiles {
                 is_shell_text: words[..at].iter().any(ArgumentText::is_shell) && is_inline(before),
                 bare_is_no_file,
             };
-            let found = self.existing_as(entry, text, around, runs);
+            let found = self.existing_as(entry, text, here, runs);
             let is_code_next = code_is_next && !found;
             let is_missing =
                 self.absent(words, at, AbsentEntry { entry, is_script, is_code_next }, around);
@@ -255,6 +267,28 @@ impl DecidingFiles {
             }
         }
         self.unasked(words, around);
+        self.shell_texts(words, around);
+    }
+
+    /// Adds what the commands of shell texts read unasked, and the folders in which they look for programs and modules.
+    fn shell_texts(&mut self, words: &[ArgumentText], around: &DeclarationFolders<'_>) {
+        for (at, word) in words.iter().enumerate().skip(1) {
+            let before = words[at - 1].text().unwrap_or_default();
+            let is_shell_text = is_inline(before) && words[..at].iter().any(ArgumentText::is_shell);
+            let Some(text) = word.text().filter(|_| is_shell_text) else { continue };
+            for command in shell_text::commands(text) {
+                let words: Vec<_> =
+                    command.words.iter().map(|word| ArgumentText::literal(word)).collect();
+                for folder in &command.folders {
+                    let cwd = around.cwd.join(folder);
+                    let around = &DeclarationFolders { cwd, ..around.clone() };
+                    self.unasked(&words, around);
+                    for (name, value) in &command.assignments {
+                        self.variable(name, value, around);
+                    }
+                }
+            }
+        }
     }
 
     /// Adds the files that a text names: as a whole, after `=`, after the letters of an option, or, if a shell reads
@@ -277,6 +311,7 @@ impl DecidingFiles {
         };
         let mut any = false;
         for (part, role) in entry.parts(text, runs) {
+            let part = &*part;
             if part.is_empty() || part.len() > 4096 {
                 continue;
             }
@@ -395,10 +430,10 @@ impl DecidingFiles {
         let folder = file.canonicalize().ok();
         let folder = folder.as_deref().and_then(Path::parent).filter(|_| is_python);
         let workspace = around.workspace.canonicalize();
-        if let (Some(folder), Ok(workspace)) = (folder, workspace)
-            && folder != workspace
-            && folder.starts_with(&workspace)
-        {
+        let Some(folder) = folder else { return };
+        let is_workspace = workspace.as_ref().is_ok_and(|workspace| folder == workspace);
+        self.has_python_script |= !is_workspace;
+        if workspace.is_ok_and(|workspace| !is_workspace && folder.starts_with(workspace)) {
             self.places.push(folder.to_owned());
         }
     }
@@ -418,13 +453,21 @@ impl DecidingFiles {
             Some((name.as_str(), value))
         });
         for (name, value) in set.chain(passed) {
-            let carries_code = CODE_VARIABLES.contains(&name);
-            for part in value.split([':', ';', ' ', '=']).filter(|part| part.contains('/')) {
-                let place = around.cwd.join(part);
-                let Ok(found) = place.metadata() else { continue };
-                if carries_code && found.is_dir() || found.is_file() && !around.is_data(&place) {
-                    self.places.push(place);
-                }
+            self.variable(name, &value, around);
+        }
+    }
+
+    /// Adds the files that a variable names, and the folders if programs look for code in them. The workspace itself
+    /// is not added: no tool could write anything.
+    fn variable(&mut self, name: &str, value: &str, around: &DeclarationFolders<'_>) {
+        let carries_code = CODE_VARIABLES.contains(&name);
+        let is_path = |part: &&str| !part.is_empty() && (carries_code || part.contains('/'));
+        for part in value.split([':', ';', ' ', '=']).filter(is_path) {
+            let place: PathBuf = around.cwd.join(part).components().collect();
+            let Ok(found) = place.metadata() else { continue };
+            let is_searched = carries_code && found.is_dir() && !around.holds_workspace(&place);
+            if is_searched || found.is_file() && !around.is_data(&place) {
+                self.places.push(place);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The role of a word for the program that gets it: a file that is run, read or written.
 
+use toolcrib_manifest::shell_text;
+
 use super::programs::{name_without_version, runs_its_arguments, runs_no_file};
 
 /// The role of a word if it names a file.
@@ -43,8 +45,8 @@ const WRITE_O: [&str; 14] = [
     "dot", "gpg",
 ];
 
-/// Shell keywords that a command follows.
-const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
+/// Texts of shells within texts of shells that are read.
+const DEPTH_MAX: usize = 4;
 
 /// Shell built-ins that run nothing named in their arguments.
 const PLAIN_BUILT_IN: [&str; 15] = [
@@ -104,81 +106,71 @@ fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or_default()
 }
 
-/// The words of a shell command text, each with its role.
-pub(super) fn in_shell_text(text: &str) -> Vec<(&str, WordRole)> {
-    let commands: Vec<_> =
-        text.split([';', '|', '&', '(', ')', '`', '\n']).map(words_of_command).collect();
-    let has = |is: fn(&str) -> bool| commands.iter().flatten().any(|(word, _)| is(word));
+/// The words of a shell's text that may name files, each with its role, in every folder in which it may be read.
+pub(super) fn in_shell_text(text: &str) -> Vec<(String, WordRole)> {
+    let mut words = Vec::new();
+    add_shell_text(text, 0, &mut words);
+    words
+}
+
+fn add_shell_text(text: &str, depth: usize, words: &mut Vec<(String, WordRole)>) {
+    let commands = shell_text::commands(text);
+    let has = |is: fn(&str) -> bool| {
+        commands.iter().flat_map(|command| &command.words).any(|word| is(word))
+    };
     // `eval` may combine any words of the text into a command, and so may an interpreter that reads a pipe.
     let is_built = has(|word| word == "eval");
-    let is_piped = text.contains('|') && has(runs_its_input);
-    let mut words = Vec::new();
-    for found in commands {
-        let runs = is_piped
-            || found
+    let runs_all = text.contains('|') && has(runs_its_input);
+    for command in &commands {
+        let runs = runs_all
+            || command
+                .words
                 .iter()
-                .any(|(word, _)| matches!(*word, "." | "source") || runs_its_arguments(word));
-        let program = found
-            .iter()
-            .find(|(word, sign)| sign.is_none() && !KEYWORDS.contains(word) && !word.contains('='))
-            .map(|(word, _)| *word);
-        let is_known =
-            program.is_some_and(|word| runs_no_file(word) || PLAIN_BUILT_IN.contains(&word));
-        let mut is_command_next = true;
-        for (word, redirection) in found {
-            if is_built {
-                words.push((word, WordRole::Code));
-                if let Some((_, value)) = word.split_once('=') {
-                    words.push((value, WordRole::Code));
-                }
-                continue;
-            }
-            if redirection == Some('>') {
-                words.push((word, WordRole::Output));
-                continue;
-            }
-            if let Some((_, value)) = word.split_once('=') {
-                words.push((value, WordRole::Code));
-                words.push((word, WordRole::Plain));
-                continue;
-            }
-            let is_code = runs || !is_known && redirection.is_none() || is_command_next;
-            if redirection.is_none() && !KEYWORDS.contains(&word) {
-                is_command_next = false;
-            }
+                .any(|word| matches!(word.as_str(), "." | "source") || runs_its_arguments(word));
+        let is_known = command.words.first().is_some_and(|program| {
+            runs_no_file(program) || PLAIN_BUILT_IN.contains(&program.as_str())
+        });
+        let mut found: Vec<(&str, WordRole)> = Vec::new();
+        let mut add = |word, role| found.push((word, if is_built { WordRole::Code } else { role }));
+        for (at, word) in command.words.iter().enumerate() {
+            let is_code = is_built || runs || !is_known || at == 0;
+            let value = word.split_once('=').map(|(_, value)| value);
             // For a program that runs no files, a bare word has another meaning, such as the name of a table.
             if is_code || !is_bare(word) {
-                words.push((word, if is_code { WordRole::Code } else { WordRole::Plain }));
+                add(word, if is_code { WordRole::Code } else { WordRole::Plain });
+            }
+            if let Some(value) = value {
+                add(value, WordRole::Code);
+            }
+        }
+        let values = command.assignments.iter().map(|(_, value)| value).chain(&command.values);
+        values.for_each(|value| add(value, WordRole::Code));
+        command.outputs.iter().for_each(|file| add(file, WordRole::Output));
+        if let Some(file) = &command.input {
+            add(file, if runs { WordRole::Code } else { WordRole::Plain });
+        }
+        for folder in &command.folders {
+            words.extend(found.iter().map(|(word, role)| (below(folder, word), *role)));
+        }
+        if depth < DEPTH_MAX {
+            for word in command.words.iter().filter(|word| word.contains(char::is_whitespace)) {
+                add_shell_text(word, depth + 1, words);
             }
         }
     }
-    words
+}
+
+/// A path as it is written from the folder in which a text begins.
+fn below(folder: &str, word: &str) -> String {
+    if folder.is_empty() || word.starts_with('/') {
+        return word.to_owned();
+    }
+    format!("{folder}/{}", word.trim_start_matches("./"))
 }
 
 /// Whether a program may run what it reads from its input.
 fn runs_its_input(program: &str) -> bool {
     runs_its_arguments(program) && !INPUT_IS_DATA.contains(&name_without_version(program))
-}
-
-/// The words of one command, each with the redirection sign before it.
-fn words_of_command(command: &str) -> Vec<(&str, Option<char>)> {
-    let mut words = Vec::new();
-    let mut redirection = None;
-    let mut rest = command;
-    while let Some(first) = rest.chars().next() {
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'');
-        if is_end(first) {
-            if matches!(first, '<' | '>') {
-                redirection = Some(first);
-            }
-            rest = &rest[first.len_utf8()..];
-            continue;
-        }
-        let (word, behind) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
-        words.push((word, redirection.take()));
-        rest = behind;
-    }
-    words
 }
 
 #[cfg(test)]
@@ -187,25 +179,34 @@ mod tests {
 
     #[test]
     fn files_that_a_shell_text_writes_are_distinguished_from_those_it_runs() {
-        let roles = |text| in_shell_text(text);
-        let expected = [("printf", WordRole::Code), ("notes.txt", WordRole::Output)];
-        assert_eq!(roles("printf x >> notes.txt"), expected);
-        let expected = [
-            ("wc", WordRole::Code),
-            ("notes.txt", WordRole::Plain),
-            (".", WordRole::Code),
-            ("run", WordRole::Code),
-        ];
-        assert_eq!(roles("wc < notes.txt; . run"), expected);
-        assert!(roles("unknown table").contains(&("table", WordRole::Code)));
-        assert!(roles("cat $1 | ./run.sh > out.txt").contains(&("out.txt", WordRole::Output)));
-        assert!(roles("for f in run; do $f; done").contains(&("run", WordRole::Code)));
-        assert!(roles("echo x > run.sh && ./run.sh").contains(&("./run.sh", WordRole::Code)));
-        assert!(roles("sh < run.sh").contains(&("run.sh", WordRole::Code)));
-        assert!(roles("S=run.sh; $S").contains(&("run.sh", WordRole::Code)));
-        assert!(roles("if ./a.sh; then ./b.sh; fi").contains(&("./b.sh", WordRole::Code)));
-        assert!(roles("\"./a.sh\" x").contains(&("./a.sh", WordRole::Code)));
-        assert!(!roles("getent hosts \"$1\"").iter().any(|(word, _)| *word == "hosts"));
+        let has = |text, word: &str, role| in_shell_text(text).contains(&(word.to_owned(), role));
+        let code = |text, word| has(text, word, WordRole::Code);
+        assert!(has("printf x >> notes.txt", "notes.txt", WordRole::Output));
+        assert!(has("wc < notes.txt; . run", "notes.txt", WordRole::Plain));
+        assert!(code("wc < notes.txt; . run", "run"));
+        assert!(code("unknown table", "table"));
+        assert!(has("cat $1 | ./run.sh > out.txt", "out.txt", WordRole::Output));
+        assert!(code("for f in run; do $f; done", "run"));
+        assert!(code("echo x > run.sh && ./run.sh", "./run.sh"));
+        assert!(code("sh < run.sh", "run.sh"));
+        assert!(code("S=run.sh; $S", "run.sh"));
+        assert!(code("if ./a.sh; then ./b.sh; fi", "./b.sh"));
+        assert!(code("\"./a.sh\" x", "./a.sh"));
+        assert!(!in_shell_text("getent hosts \"$1\"").iter().any(|(word, _)| word == "hosts"));
+    }
+
+    #[test]
+    fn files_are_found_in_the_folders_to_which_a_text_changes() {
+        let code = |text: &str, word: &str| {
+            in_shell_text(text).contains(&(word.to_owned(), WordRole::Code))
+        };
+        assert!(code("cd h; sh run.sh", "h/run.sh"));
+        assert!(code("cd h && . ./run.sh", "h/run.sh"));
+        assert!(code("pushd h; ./run.sh", "h/run.sh"));
+        assert!(code("d=h; . $d/run.sh", "h/run.sh"));
+        assert!(code("sh \"$PWD/h/run.sh\"", "./h/run.sh"));
+        assert!(code(". \"$(pwd)/h/run.sh\"", "./h/run.sh"));
+        assert!(code("bash -c 'cd h; . ./run.sh'", "h/run.sh"));
     }
 
     #[test]

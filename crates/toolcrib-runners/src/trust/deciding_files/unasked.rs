@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::DecidingFiles;
+use super::{DecidingFiles, absolute};
 use super::absent::folder_of_files;
 use super::declaration_folders::DeclarationFolders;
 use super::programs::{name_without_version, run_options};
@@ -71,6 +71,9 @@ impl DecidingFiles {
                 return self.linked.push(place);
             }
             if place.is_file() {
+                let workspace = absolute(around.workspace);
+                let written = place.strip_prefix(&workspace).unwrap_or(&place);
+                self.name(&written.to_string_lossy(), name, &place, around, true);
                 return self.places.push(place);
             }
             self.absent.push(place);

@@ -1,6 +1,7 @@
 //! Tests of the control plane, and the folder that they work in.
 
 mod changes;
+mod loaded_code;
 mod missing_files;
 mod places;
 mod running_programs;

@@ -16,6 +16,10 @@ pub(in crate::manifest::program) struct ShellCommand {
     pub(in crate::manifest::program) words: Vec<Template>,
     /// The files that it writes through a redirection.
     pub(in crate::manifest::program) outputs: Vec<Template>,
+    /// The variables that are set before it runs, with their values. An array's are joined.
+    pub(in crate::manifest::program) assignments: Vec<(String, Template)>,
+    /// The values over which it loops.
+    pub(in crate::manifest::program) values: Vec<Template>,
     /// What it reads instead of the standard input of the text: a file, or a here-document, which has no name.
     pub(in crate::manifest::program) input: Option<Template>,
 }
@@ -57,8 +61,11 @@ impl CommandList {
     fn add(&mut self, command: &Command) {
         let mut added = ShellCommand::default();
         let words: Vec<Template> = command.words.iter().map(|word| self.template(word)).collect();
-        if command.kind == Kind::Simple {
-            added.words = words;
+        match command.kind {
+            Kind::Simple => added.words = words,
+            // The first one is the variable.
+            Kind::Loop => added.values = words.into_iter().skip(1).collect(),
+            _ => {}
         }
         for redirection in &command.redirections {
             let target = self.template(&redirection.target);
@@ -79,8 +86,13 @@ impl CommandList {
                 },
                 _ => self.variables.remove(&assignment.name),
             };
+            let joined =
+                Template { pieces: values.into_iter().flat_map(|one| one.pieces).collect() };
+            added.assignments.push((assignment.name.clone(), joined));
         }
-        if !added.words.is_empty() || !added.outputs.is_empty() || added.input.is_some() {
+        let ShellCommand { words, outputs, input, assignments, values } = &added;
+        let is_empty = [words, outputs, values].iter().all(|list| list.is_empty());
+        if !is_empty || !assignments.is_empty() || input.is_some() {
             self.commands.push(added);
         }
     }
@@ -102,6 +114,9 @@ impl CommandList {
                     self.add_part(inner, &mut Vec::new());
                 }
                 match self.variables.get(&variable.name) {
+                    None if variable.name == "PWD" && variable.form == Form::Plain => {
+                        add_text(".", pieces);
+                    }
                     Some(value) if variable.form == Form::Plain && variable.operands.is_empty() => {
                         add_text(value, pieces);
                     }
@@ -110,6 +125,9 @@ impl CommandList {
             }
             Part::Substitution { commands, .. } => {
                 self.add_all(commands);
+                if is_pwd(commands) {
+                    return add_text(".", pieces);
+                }
                 add_reference("(", pieces);
             }
             Part::Process { commands, .. } => {
@@ -124,6 +142,12 @@ impl CommandList {
             }
         }
     }
+}
+
+/// Whether commands write the name of the working directory.
+fn is_pwd(commands: &[Command]) -> bool {
+    let [command] = commands else { return false };
+    matches!(command.words.as_slice(), [word] if word.literal().as_deref() == Some("pwd"))
 }
 
 fn add_text(text: &str, pieces: &mut Vec<Piece>) {
@@ -148,7 +172,10 @@ mod tests {
             shown.collect::<Vec<_>>().join(" ")
         };
         let commands = commands(text);
-        let shown = commands.iter().map(|command| {
+        let runs = |command: &&ShellCommand| {
+            !command.words.is_empty() || !command.outputs.is_empty() || command.input.is_some()
+        };
+        let shown = commands.iter().filter(runs).map(|command| {
             let input = command.input.as_ref().map(|input| words(std::slice::from_ref(input)));
             format!(
                 "{}{}{}",

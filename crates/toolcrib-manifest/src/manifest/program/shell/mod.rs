@@ -9,6 +9,7 @@ mod reader;
 mod sinks;
 mod slips;
 mod syntax;
+pub mod text_commands;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,8 +7,8 @@ use toolcrib_manifest::declaration::{
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, NamePattern, StdioServer, ToolOverride, Upstream};
 use toolcrib_runners::{
-    DecidingFiles, ExposeSecret as _, PYTHON_SAFE_PATH, RunnerHost, Secrets, TrustDecision, check_files, grants,
-    upstream_trust_decision,
+    DecidingFiles, ExposeSecret as _, PYTHON_SAFE_PATH, RunnerHost, Secrets, TrustDecision,
+    check_files, grants, upstream_trust_decision,
 };
 
 /// An upstream as a file declares it, with the values that it refers to. If a value is missing, the

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{DecidingFiles, absolute};
 use super::absent::folder_of_files;
 use super::declaration_folders::DeclarationFolders;
 use super::programs::{name_without_version, run_options};
 use super::words::ArgumentText;
+use super::{DecidingFiles, absolute};
 
 /// Programs that run a file which no argument names.
 struct UnaskedFiles {

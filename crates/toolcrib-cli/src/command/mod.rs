@@ -111,7 +111,7 @@ pub(crate) enum Command {
     Approvals(approvals::ApprovalsOptions),
     /// End the reservation of a name in the running servers
     Release(release::ReleaseOptions),
-    /// End the pause of a tool that timed out repeatedly, in the running servers
+    /// End the pause of a tool that timed out repeatedly, or restart an MCP server, in the running servers
     Reset(reset::ResetOptions),
     /// Print the tools in a provider's format
     Export(export::ExportOptions),

@@ -81,26 +81,34 @@ pub(crate) async fn reload(State(api): State<Api>) -> Result<Response, Problem> 
 /// The result of a reset.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reset {
-    /// The tool.
+    /// The tool or the upstream MCP server.
     tool: String,
     /// For how many identities the tool was paused.
     paused: usize,
+    /// Whether an upstream MCP server of this name is being restarted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    restarted: bool,
 }
 
-/// Ends the pause of a tool.
+/// Ends the pause of a tool, or restarts an upstream MCP server.
 pub(crate) async fn reset_tool(
     State(api): State<Api>,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
+    let asked = name.clone();
+    let restarted = api.blocking(move |backend| backend.restart_upstream(&asked)).await?;
     let executor = api.backend().executor();
     let snapshot = executor.registry().snapshot();
-    if snapshot.get(&name).is_none() {
+    if snapshot.get(&name).is_none() && !restarted {
         let near = did_you_mean(&snapshot.near(&name, |_| true));
-        let detail = format!("there is no tool named `{}`{near}", visible(&name));
+        let detail = format!(
+            "there is no tool named `{}`, and no MCP server of this name that could be restarted{near}",
+            visible(&name)
+        );
         return Err(Problem::not_found(detail));
     }
     let paused = executor.resume(&name);
-    Ok(json(StatusCode::OK, &Reset { tool: name, paused }))
+    Ok(json(StatusCode::OK, &Reset { tool: name, paused, restarted }))
 }
 
 /// Reports the owner of a name.

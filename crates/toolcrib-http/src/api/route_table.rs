@@ -339,9 +339,9 @@ fn operator_endpoints() -> Vec<Endpoint> {
             operate,
             post(operations::reset_tool),
         )
-        .summary("End the pause of a tool whose calls timed out repeatedly, for everybody")
-        .path_parameter("name", "The tool's name.")
-        .answers::<operations::Reset>(OK, "The tool can be called again."),
+        .summary("End the pause of a tool whose calls timed out repeatedly, for everybody, or restart an upstream MCP server")
+        .path_parameter("name", "The name of the tool or of the MCP server.")
+        .answers::<operations::Reset>(OK, "The tool can be called again, or the server is being restarted."),
         Endpoint::new(
             "get",
             "/v1/events",

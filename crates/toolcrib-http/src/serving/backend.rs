@@ -90,6 +90,12 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Restarts an upstream MCP server. Returns false if there is none of this name that can be
+    /// restarted.
+    fn restart_upstream(&self, _name: &str) -> bool {
+        false
+    }
+
     /// The upstream MCP servers, each with whether it is connected.
     fn upstreams(&self) -> Vec<(String, bool)> {
         Vec::new()

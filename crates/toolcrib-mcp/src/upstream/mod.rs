@@ -2,6 +2,7 @@
 
 mod connection;
 mod offers;
+mod restart;
 mod review;
 mod set;
 mod settings;

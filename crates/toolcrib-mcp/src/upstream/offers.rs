@@ -222,14 +222,34 @@ fn decodings(text: &str) -> Option<Vec<String>> {
 }
 
 /// Whether a server cannot take the value of a variable for a place elsewhere: an absolute path, or a path
-/// with `.`, `..` or control characters, also if the server decodes it again.
+/// with `.`, `..` or control characters, also if the server decodes it again, normalizes its characters, or
+/// cuts parameters (`..;a`) and blanks off.
 fn is_plain(value: &str) -> bool {
     let is_safe = |text: &String| {
+        let text = ascii_punctuation(text);
         let mut segments = text.split(['/', '\\']);
+        let name = |segment: &str| segment.split(';').next().unwrap_or_default().trim().to_owned();
         !text.contains(char::is_control)
-            && segments.all(|segment| !matches!(segment, "" | "." | ".."))
+            && segments.all(|segment| !matches!(name(segment).as_str(), "" | "." | ".."))
     };
     decodings(value).is_some_and(|spellings| spellings.iter().all(is_safe))
+}
+
+/// The text with dots and slashes for the characters that a normalization (NFKC) or a conversion to a code
+/// page makes dots and slashes.
+fn ascii_punctuation(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\u{2024}' | '\u{fe52}' | '\u{ff0e}' => plain.push('.'),
+            '\u{2025}' => plain.push_str(".."),
+            '\u{2044}' | '\u{2215}' | '\u{ff0f}' => plain.push('/'),
+            '\u{2216}' | '\u{29f5}' | '\u{fe68}' | '\u{ff3c}' => plain.push('\\'),
+            '\u{fe54}' | '\u{ff1b}' => plain.push(';'),
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Words of a server on one line, without secrets and hidden characters, as far as they are shown.
@@ -306,4 +326,38 @@ fn prompt(upstream: &str, listed: &ListedPrompt, mask: &LiveMask) -> Option<Offe
         messages: Vec::new(),
     };
     Some(OfferedPrompt { upstream: upstream.to_owned(), original, shown })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn a_value_that_a_server_could_take_for_a_path_elsewhere_is_not_read() {
+        for value in [
+            "..",
+            "a/../b",
+            "/etc",
+            "..;a",
+            "a/..;b=c/d",
+            ";a",
+            ".. ",
+            "%2e%2e",
+            "%2e%2e;a",
+            "\u{ff0e}\u{ff0e}",
+            "%EF%BC%8E.",
+            "\u{2025}",
+            "\u{2024}.",
+            "a\u{ff0f}..",
+            "..\u{ff1b}a",
+            "a\u{2215}..\u{fe68}b",
+            "a\0b",
+        ] {
+            assert!(!is_plain(value), "{value:?}");
+        }
+        for value in ["a", "a;b", "notes/today.md", "...", "wait\u{2026}", "v1.2;x", "\u{ff41}.md"]
+        {
+            assert!(is_plain(value), "{value:?}");
+        }
+    }
 }

@@ -59,17 +59,17 @@ pub(super) struct Inner {
 }
 
 #[derive(Default)]
-struct UpstreamTable {
-    kept: BTreeMap<String, RunningUpstream>,
+pub(super) struct UpstreamTable {
+    pub(super) kept: BTreeMap<String, RunningUpstream>,
     /// After a shutdown no upstream is added.
     is_closed: bool,
 }
 
-struct RunningUpstream {
-    upstream: Arc<Upstream>,
-    link: Arc<Link>,
+pub(super) struct RunningUpstream {
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) link: Arc<Link>,
     declared: watch::Sender<UpstreamDeclaration>,
-    shared: Arc<SupervisorState>,
+    pub(super) shared: Arc<SupervisorState>,
     stop: CancellationToken,
     task: JoinHandle<Vec<Value>>,
 }
@@ -323,7 +323,7 @@ impl Upstreams {
         LinkedResources::of(&self.0)
     }
 
-    fn table(&self) -> MutexGuard<'_, UpstreamTable> {
+    pub(super) fn table(&self) -> MutexGuard<'_, UpstreamTable> {
         self.0.table()
     }
 }

@@ -92,6 +92,10 @@ impl Backend for Toolcrib {
         self.audit_sinks().file.as_ref().map(|file| file.tail(records))
     }
 
+    fn restart_upstream(&self, name: &str) -> bool {
+        Toolcrib::upstreams(self).restart(name)
+    }
+
     fn upstreams(&self) -> Vec<(String, bool)> {
         let connected = |state: &UpstreamState| *state == UpstreamState::Connected;
         let upstreams = Toolcrib::upstreams(self).status();

@@ -18,6 +18,7 @@ const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `secre
      `builtins.enabled`, `output`, `approval.timeout`, `executor.tool_timeout`, `executor.max_timeout`, \
      `executor.max_concurrency`, `manifests.trusted`, and the tokens, `toolset`, `rate` and `concurrent` of \
      `server`; a revoked token's requests and sessions end. Calls that run keep what they began with. \
+     An MCP server whose program or script was changed is restarted. \
      Changed settings that need a restart are listed with their places. An invalid config changes nothing. SIGHUP does the \
      same. If a manifest is stale or broken, the exit code is 1.";
 

@@ -51,6 +51,12 @@ pub(super) fn upstreams_page(answer: &Value, all: bool) -> String {
         let change = match own["change"].as_str() {
             Some("added") => "new, ",
             Some("reconnected") => "reconnected, ",
+            Some("restarted") => {
+                let name = text(&own["name"]);
+                let _ =
+                    writeln!(page, "  upstream {name}: being restarted, its program was changed");
+                continue;
+            }
             Some("updated") => "with other settings, ",
             Some(_) => {
                 let _ = writeln!(page, "  upstream {}: gone", text(&own["name"]));

@@ -1,4 +1,4 @@
-//! `toolcrib reset NAME`: ends the pause of a tool that timed out repeatedly.
+//! `toolcrib reset NAME`: ends the pause of a tool that timed out repeatedly, or restarts an MCP server.
 
 use clap::Args;
 use serde_json::Value;
@@ -8,10 +8,14 @@ use super::ask_servers::{WHICH, each};
 use crate::Exit;
 use crate::options::{JsonOutput, Options};
 
+const RESTART: &str = "An MCP server of a manifest (`upstream`) is ended and connected again at once. Calls that it is \
+     running end with `outcome_unknown`, or with `unavailable` if they can safely be repeated. Its files and the pins of \
+     its tools are checked again before it is used.";
+
 #[derive(Debug, Args)]
-#[command(after_help = WHICH)]
+#[command(after_help = format!("{RESTART}\n\n{WHICH}"))]
 pub(crate) struct ResetOptions {
-    /// The paused tool
+    /// The paused tool, or the MCP server to restart
     name: String,
     #[command(flatten)]
     output: JsonOutput,
@@ -25,6 +29,7 @@ pub(in crate::command) fn run(options: &Options, own: &ResetOptions) -> anyhow::
 
 fn reset_page(name: &str, answer: &Value) -> String {
     match answer["paused"].as_u64().unwrap_or_default() {
+        0 if answer["restarted"] == true => format!("  the MCP server `{name}` is being restarted"),
         0 => format!("  `{name}` was not paused"),
         1 => format!("  `{name}` was paused for one identity and can be called again"),
         several => {

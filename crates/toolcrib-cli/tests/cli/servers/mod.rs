@@ -16,5 +16,6 @@ mod stopping;
 mod two_servers;
 mod upstream_homes;
 mod upstream_questions;
+mod upstream_restarts;
 mod upstream_revisions;
 pub(crate) mod upstreams;

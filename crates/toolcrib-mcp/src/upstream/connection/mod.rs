@@ -40,6 +40,7 @@ use crate::upstream::connection::http::HttpServer;
 use crate::upstream::connection::link::LiveConnection;
 use crate::upstream::connection::long_lines::LongLines;
 use crate::upstream::connection::subscriptions::{listen, subscription};
+use crate::upstream::restart::ProgramFiles;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::tool::progress::{OrderedProgress, Progress};
 use crate::upstream::tool::questions::{QuestionRouter, Reference};
@@ -61,6 +62,8 @@ pub(crate) struct Connection {
     process: Option<ChildProcess>,
     /// The protected paths as they were when the program was started.
     protected_at_start: Arc<Places>,
+    /// The files that decide what the program runs, as they were then.
+    pub(crate) files_at_start: ProgramFiles,
     is_over: bool,
 }
 
@@ -109,6 +112,7 @@ impl Connection {
             closing,
             process,
             protected_at_start,
+            files_at_start: ProgramFiles::default(),
             is_over: false,
         }
     }
@@ -174,8 +178,8 @@ async fn start(
     if let Some(reason) = server.refusal() {
         return Err((Failure::new(reason), false));
     }
-    // Taken before the program starts: what is added in between counts as new.
-    let protected_at_start = server.places();
+    // Taken before the program starts: what is added or changed in between counts as new.
+    let (protected_at_start, files_at_start) = (server.places(), server.files());
     // Standard error is cut while it is read, so confidential values are hidden before that.
     let command = server.command().filter_output(confidential.byte_masks());
     let kept = spawn(&command).await.map_err(|error| {
@@ -194,7 +198,8 @@ async fn start(
             pin!(serve_client_with_lifecycle_and_ct(client, transport, mode, closing.clone()));
         let problem = match timeout(upstream.connect_timeout, &mut opening).await {
             Ok(Ok(session)) => {
-                return Ok(Connection::of(session, closing, Some(process), protected_at_start));
+                let opened = Connection::of(session, closing, Some(process), protected_at_start);
+                return Ok(Connection { files_at_start, ..opened });
             }
             Ok(Err(error)) => Some(error),
             Err(_) => None,

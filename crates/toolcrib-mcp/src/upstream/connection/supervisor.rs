@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::link::Link;
 use crate::upstream::connection::Connection;
 use crate::upstream::offers::ServerOffer;
+use crate::upstream::restart::{ProgramFiles, RESTARTING};
 use crate::upstream::review::OfferedTool;
 use crate::upstream::review::confidential::Confidential;
 use crate::upstream::set::Inner;
@@ -56,6 +57,10 @@ pub(crate) struct SupervisorState {
     pub(crate) offered: Mutex<Vec<OfferedTool>>,
     /// Notified when the review or the pins may have changed.
     pub(crate) look_again: Notify,
+    /// Notified when the connection is to be made anew.
+    pub(crate) restart: Notify,
+    /// The files that decide what its program runs, as they were at its start.
+    pub(crate) files: Mutex<ProgramFiles>,
 }
 
 impl Default for SupervisorState {
@@ -69,8 +74,19 @@ impl Default for SupervisorState {
             unaccepted: Mutex::default(),
             offered: Mutex::default(),
             look_again: Notify::new(),
+            restart: Notify::new(),
+            files: Mutex::default(),
         }
     }
+}
+
+/// How a connection ended.
+enum ConnectionEnd {
+    Lost(Failure),
+    /// It is to be made anew at once.
+    Restart,
+    /// The supervisor is to stop.
+    Stopped,
 }
 
 /// Supervises one upstream until it is told to stop.
@@ -115,8 +131,13 @@ impl Supervisor {
             let since = Instant::now();
             let failure = match opened {
                 Ok(connection) => match self.serve(connection).await {
-                    Some(failure) => failure,
-                    None => break,
+                    ConnectionEnd::Lost(failure) => failure,
+                    ConnectionEnd::Restart => {
+                        backoff = self.upstream.backoff;
+                        self.down(Failure::new(RESTARTING), Some(Duration::ZERO));
+                        continue;
+                    }
+                    ConnectionEnd::Stopped => break,
                 },
                 Err(failure) => failure,
             };
@@ -133,9 +154,13 @@ impl Supervisor {
     /// Waits for a delay, or for good without one. Returns whether to stop.
     async fn pause_for(&mut self, pause: Option<Duration>) -> bool {
         let stop = self.stop.clone();
+        let shared = Arc::clone(&self.shared);
         let over = async {
             match pause {
-                Some(pause) => sleep(pause).await,
+                Some(pause) => tokio::select! {
+                    () = sleep(pause) => {}
+                    () = shared.restart.notified() => {}
+                },
                 None => pending().await,
             }
         };
@@ -175,6 +200,11 @@ impl Supervisor {
             }
         }
         self.list_offer(&connection).await;
+        self.shared
+            .files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&connection.files_at_start);
         self.link.up(Arc::clone(&connection.live));
         self.publish();
         tracing::info!(
@@ -185,8 +215,8 @@ impl Supervisor {
         Ok(connection)
     }
 
-    /// Watches a connection. Returns why it was lost, or nothing if this supervisor is to stop.
-    async fn serve(&mut self, mut connection: Connection) -> Option<Failure> {
+    /// Watches a connection until it ends.
+    async fn serve(&mut self, mut connection: Connection) -> ConnectionEnd {
         let changed = Arc::clone(&connection.changed);
         let (link, shared) = (Arc::clone(&self.link), Arc::clone(&self.shared));
         let mut listed = Instant::now();
@@ -198,14 +228,18 @@ impl Supervisor {
             tokio::select! {
                 () = self.stop.cancelled() => {
                     connection.close(&self.confidential).await;
-                    return None;
+                    return ConnectionEnd::Stopped;
                 }
-                () = connection.lost() => return Some(connection.close(&self.confidential).await),
+                () = shared.restart.notified() => {
+                    connection.close(&self.confidential).await;
+                    return ConnectionEnd::Restart;
+                }
+                () = connection.lost() => return ConnectionEnd::Lost(connection.close(&self.confidential).await),
                 () = &mut needs_restart => {
                     connection.close(&self.confidential).await;
                     let reason = "it is being restarted: it could change files that decide what this \
                                   server runs";
-                    return Some(Failure::new(reason));
+                    return ConnectionEnd::Lost(Failure::new(reason));
                 }
                 () = changed.notified() => {
                     let earliest = (listed + LISTING_INTERVAL).max(Instant::now() + CHANGE_DEBOUNCE);
@@ -219,7 +253,7 @@ impl Supervisor {
                     let limit = self.upstream.connect_timeout;
                     if let Some(failure) = self.relist(&connection, limit).await {
                         connection.close(&self.confidential).await;
-                        return Some(failure);
+                        return ConnectionEnd::Lost(failure);
                     }
                 }
                 () = wake(probe_at), if probe_at.is_some() => {
@@ -231,7 +265,7 @@ impl Supervisor {
                     let limit = self.upstream.connect_timeout.min(PROBE_TIMEOUT);
                     if self.relist(&connection, limit).await.is_some() {
                         connection.close(&self.confidential).await;
-                        return Some(Failure::new("it stopped answering"));
+                        return ConnectionEnd::Lost(Failure::new("it stopped answering"));
                     }
                 }
                 () = shared.look_again.notified() => self.look_again().await,

@@ -15,6 +15,7 @@ use toolcrib_tool::{Approval, Origin, RateLimit};
 
 use crate::upstream::connection::backoff::Backoff;
 use crate::upstream::connection::http::HttpServer;
+use crate::upstream::restart::ProgramFiles;
 use selection::{Filter, NamePattern, Selection, ToolOverride};
 
 /// How many bytes of a program's standard error are kept: its last lines, for the operator.
@@ -476,6 +477,11 @@ impl StdioServer {
     /// The paths that it may not change now.
     pub(crate) fn places(&self) -> Arc<Places> {
         self.plane.as_ref().map(ControlPlane::places).unwrap_or_default()
+    }
+
+    /// The files that decide what it runs, as they are now.
+    pub(crate) fn files(&self) -> ProgramFiles {
+        ProgramFiles::now(&self.deciding)
     }
 
     pub(crate) fn command(&self) -> Command {

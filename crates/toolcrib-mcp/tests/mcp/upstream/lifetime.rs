@@ -238,6 +238,55 @@ async fn dropping_the_last_handle_ends_the_servers() {
     until("it is gone", || !runs(&server)).await;
 }
 
+#[tokio::test]
+async fn a_restart_ends_running_calls_and_checks_definitions_again_before_tools_can_be_called() {
+    let (one, two) = (Scripted::new(&["a", "stuck"]), Scripted::new(&["a"]));
+    let slow = Duration::from_secs(60);
+    let first = one.upstream("one").prefix("").reconnect(slow, slow);
+    let room = Room::with([first, two.upstream("two").prefix("")]).await;
+    let stuck = room.call("stuck");
+    let restarting = async {
+        until("the call is there", || !one.heard("tools/call").is_empty()).await;
+        let mut other = tool("a");
+        other["description"] = json!("Something else.");
+        one.says(&json!({"tools": [other, tool("stuck")]}));
+        assert!(room.upstreams.restart("one"));
+        let refused = room.call("a").await;
+        assert_eq!(refused.error_kind(), Some(ErrorKind::Unavailable));
+        assert!(refused.text().contains("is being restarted"), "{}", refused.text());
+    };
+    let (cut, ()) = tokio::join!(stuck, restarting);
+    assert_eq!(cut.error_kind(), Some(ErrorKind::OutcomeUnknown));
+    until("it was started again", || one.heard("initialize").len() == 2).await;
+    until("it is connected", || room.listed() == ["stuck"]).await;
+    // The name stays its own, and is disabled: the definition is not the pinned one.
+    assert_eq!(room.call("a").await.error_kind(), Some(ErrorKind::Unavailable));
+    assert!(two.heard("tools/call").is_empty());
+    assert!(!room.upstreams.restart("three"));
+    room.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_servers_whose_program_was_changed_are_restarted() {
+    let (one, two) = (Scripted::new(&["a"]), Scripted::new(&["b"]));
+    let program = |scripted: &Scripted| {
+        let script = scripted.path().with_file_name("program.py");
+        std::fs::write(&script, "1").unwrap();
+        let plane = toolcrib_sandbox::ControlPlane::default();
+        scripted.server().control_plane(&plane, vec![script])
+    };
+    let all = [Upstream::stdio("one", program(&one)), Upstream::stdio("two", program(&two))];
+    let room = Room::with(all).await;
+    assert!(room.upstreams.restart_changed().is_empty());
+    std::fs::write(one.path().with_file_name("program.py"), "print(2)").unwrap();
+    assert_eq!(room.upstreams.restart_changed(), ["one"]);
+    until("it was started again", || one.heard("initialize").len() == 2).await;
+    until("it is connected", || room.listed() == ["one_a", "two_b"]).await;
+    assert_eq!(two.heard("initialize").len(), 1);
+    assert!(room.upstreams.restart_changed().is_empty());
+    room.upstreams.shutdown().await;
+}
+
 /// Whether a process has the server's script in its arguments.
 fn runs(scripted: &Scripted) -> bool {
     let script = scripted.path();

@@ -36,18 +36,21 @@ fn report(status: UpstreamStatus) -> UpstreamReport {
 }
 
 /// The status of each server after a reload, and as `change` how the reload affected it: `added`,
-/// `reconnected`, `updated` without a new connection, or `removed`.
+/// `reconnected`, `restarted` because its program was changed, `updated` without a new connection, or
+/// `removed`.
 pub(super) fn status_after(crib: &Toolcrib, before: &[Upstream]) -> Vec<UpstreamReport> {
     let now = crib.declared_upstreams();
     if now != before {
         // This waits for no server: new ones may still be connecting when it returns.
         Handle::current().block_on(crib.connect());
     }
+    let restarted = crib.upstreams().restart_changed();
     let of =
         |all: &[Upstream], name: &str| all.iter().find(|upstream| upstream.name() == name).cloned();
     let changed = |name: &str| match (of(before, name), of(&now, name)) {
         (None, Some(_)) => Some("added"),
         (Some(one), Some(other)) if !one.is_reached_as(&other) => Some("reconnected"),
+        _ if restarted.iter().any(|own| own == name) => Some("restarted"),
         (Some(one), Some(other)) if one != other => Some("updated"),
         _ => None,
     };

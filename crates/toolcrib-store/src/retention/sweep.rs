@@ -23,6 +23,11 @@ const RUNNING: &str = "SELECT id FROM taken WHERE claimed_by IN (SELECT epoch FR
                WHERE claimed_by IN (SELECT epoch FROM servers)
                  AND json_extract(record, '$.outcome') = 'running'";
 
+/// Which answers have expired, given the present time and the cutoff of their age. A request that is being worked on keeps
+/// its key.
+pub(crate) const ANSWER_HAS_EXPIRED: &str = "(expires_at <= ?1 OR created_at <= ?2)
+     AND NOT (status IS NULL AND claimed_by IN (SELECT epoch FROM servers))";
+
 /// How much was removed because of its age or to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -89,13 +94,10 @@ impl Part {
         match self {
             Self::Runs => runs(tx),
             Self::Outputs => outputs(tx),
-            // A request that is being worked on keeps its key.
             Self::Answers => tx.execute(
                 &format!(
-                    "DELETE FROM answers WHERE key IN (SELECT key FROM answers
-                         WHERE (expires_at <= ?1 OR created_at <= ?2)
-                           AND NOT (status IS NULL AND claimed_by IN (SELECT epoch FROM servers))
-                         LIMIT {STEP_ROWS})"
+                    "DELETE FROM answers WHERE key IN
+                         (SELECT key FROM answers WHERE {ANSWER_HAS_EXPIRED} LIMIT {STEP_ROWS})"
                 ),
                 (now, tx.cutoff(kept.answers)),
             ),

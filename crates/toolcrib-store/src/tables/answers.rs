@@ -8,6 +8,7 @@ use crate::database::Database;
 use crate::database::servers::Epoch;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
+use crate::retention::sweep::ANSWER_HAS_EXPIRED;
 use crate::tables::owner::OwnerDigest;
 use crate::tables::suspensions::SWEEP_LIMIT;
 
@@ -76,14 +77,11 @@ fn claim(
 ) -> Result<Claim, AnswerError> {
     let now = tx.now();
     let cutoff = tx.cutoff(tx.retention.answers);
-    // A request that is being worked on keeps its key.
-    let is_expired = "(expires_at <= ?1 OR created_at <= ?2)
-         AND NOT (status IS NULL AND claimed_by IN (SELECT epoch FROM servers))";
-    let own = format!("DELETE FROM answers WHERE key = ?3 AND {is_expired}");
+    let own = format!("DELETE FROM answers WHERE key = ?3 AND {ANSWER_HAS_EXPIRED}");
     tx.execute(&own, (now, cutoff, key))?;
     let others = format!(
         "DELETE FROM answers WHERE key IN
-             (SELECT key FROM answers WHERE {is_expired} LIMIT {SWEEP_LIMIT})"
+             (SELECT key FROM answers WHERE {ANSWER_HAS_EXPIRED} LIMIT {SWEEP_LIMIT})"
     );
     tx.execute(&others, (now, cutoff))?;
     if let Some(known) = AnswerRow::of(tx, key)? {

@@ -1,4 +1,4 @@
-//! Audit records that are sent to syslog, also when a server stops.
+//! Audit records that are sent to syslog and to a collector, also when a server stops.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -86,4 +86,74 @@ fn records_that_wait_when_a_server_stops_are_sent_and_those_that_cannot_be_are_c
             assert_eq!(received, 3, "{log}");
         }
     }
+}
+
+/// The built program with the feature and a collector that takes its time.
+#[cfg(feature = "otlp")]
+#[test]
+fn every_record_reaches_a_collector_also_one_that_waits_when_the_server_stops() {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use crate::harness::server::command;
+
+    let collector = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let endpoint = format!("http://{}/v1/logs", collector.local_addr().expect("an address"));
+    let received = std::thread::spawn(move || {
+        let (mut bodies, until) = (Vec::new(), Instant::now() + Duration::from_secs(30));
+        collector.set_nonblocking(true).expect("it is ours");
+        while Instant::now() < until && records(&bodies) < 3 {
+            let Ok((stream, _)) = collector.accept() else {
+                std::thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            stream.set_nonblocking(false).expect("it is ours");
+            stream.set_read_timeout(Some(Duration::from_secs(3))).expect("a limit");
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                let mut length = 0;
+                while line.trim_end() != "" {
+                    let (name, value) = line.split_once(": ").unwrap_or_default();
+                    if name.eq_ignore_ascii_case("content-length") {
+                        length = value.trim_end().parse().expect("a number");
+                    }
+                    line.clear();
+                    stream.read_line(&mut line).expect("a header");
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).expect("a body");
+                bodies.push(String::from_utf8_lossy(&body).into_owned());
+                // The server is asked to stop while the first request is not answered yet.
+                std::thread::sleep(Duration::from_millis(700));
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                stream.get_mut().write_all(answer).expect("it reads");
+                line.clear();
+                if records(&bodies) >= 3 {
+                    break;
+                }
+            }
+        }
+        bodies
+    });
+    let crib = Crib::new(&[]);
+    crib.config("state: {dir: state}\naudit: {file: audit.jsonl, otlp: true}\n");
+    let mut serve = command(env!("CARGO_BIN_EXE_toolcrib"));
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--json", "--no-auth"]);
+    serve.env("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", endpoint);
+    let mut server = Http::spawn(&crib, serve);
+    for _ in 0..3 {
+        let body = json!({"arguments": {"expression": "1+1"}});
+        assert_eq!(server.ask("POST /v1/tools/calculator/call", Some(&body)).status, 200);
+    }
+    server.server.signal("TERM");
+    assert_eq!(server.server.ended(), Some(0));
+    let bodies = received.join().expect("no panic");
+    assert_eq!(records(&bodies), 3, "{bodies:?}");
+}
+
+/// How many audit records are in requests to a collector.
+#[cfg(feature = "otlp")]
+fn records(bodies: &[String]) -> usize {
+    bodies.iter().map(|body| body.matches(r#""tool":"calculator""#).count()).sum()
 }

@@ -100,6 +100,69 @@ mod tests {
         }
     }
 
+    /// Calls that wait for something, or return to it after work: none of them is a loop.
+    #[test]
+    fn no_polling_and_no_work_in_rounds_is_stopped() {
+        let numbered = |call: &'static str, count: usize| -> Vec<(&'static str, String)> {
+            (0..count).map(|at| (call, format!("{call} {at}"))).collect()
+        };
+        let rounds = |calls: &[&'static str], count: usize| -> Vec<(&'static str, String)> {
+            let round = |at: usize| calls.iter().map(move |call| (*call, format!("{call} {at}")));
+            (0..count).flat_map(round).collect()
+        };
+        let same = |calls: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+            calls.iter().map(|(call, answer)| (*call, (*answer).to_owned())).collect()
+        };
+        let corpus = [
+            // A job's progress, a log that grows, a queue that empties.
+            numbered("status", 40),
+            numbered("tail", 40),
+            rounds(&["status", "wait"], 20),
+            rounds(&["list", "take", "mark"], 20),
+            // Edit and test until it passes: the tests fail in another way each time.
+            rounds(&["edit", "test"], 20),
+            rounds(&["read", "edit", "build", "test"], 20),
+            // Two equal answers in between are allowed.
+            same(&[("status", "10 %"), ("status", "10 %"), ("status", "20 %"), ("status", "20 %"), ("status", "30 %")]),
+            // The same file is read again after every change of another one.
+            same(&[("read a", "x"), ("edit b", "1"), ("read a", "x"), ("edit b", "2"), ("read a", "x"), ("edit b", "3")]),
+            same(&[("test", "red"), ("test", "red"), ("edit", "1"), ("test", "red"), ("test", "red"), ("edit", "2")]),
+            // The wait changes nothing, the question does.
+            same(&[("wait", ""), ("ask", "no 1"), ("wait", ""), ("ask", "no 2"), ("wait", ""), ("ask", "yes")]),
+        ];
+        for script in &corpus {
+            let script: Vec<_> = script.iter().map(|(call, answer)| (*call, answer.as_str())).collect();
+            assert_eq!(refused(&script), Vec::<usize>::new(), "{script:?}");
+        }
+    }
+
+    /// Loops of one to four calls, after some honest work: each is stopped in its third round, so none reaches a fourth.
+    #[test]
+    fn every_stuck_model_is_stopped_by_the_fourth_round() {
+        let loops: [&[(&str, &str)]; 8] = [
+            &[("read a", "not found")],
+            &[("run", "exit status 1")],
+            &[("read a", "x"), ("read b", "y")],
+            &[("edit", "no match"), ("read", "text")],
+            &[("a", "1"), ("a", "2"), ("b", "3")],
+            &[("search", "nothing"), ("list", "empty"), ("search", "nothing")],
+            &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")],
+            &[("edit", "done"), ("build", "error"), ("undo", "done"), ("build", "ok")],
+        ];
+        for before in 0..6 {
+            for round in loops {
+                let work: Vec<(String, String)> =
+                    (0..before).map(|at| (format!("work {at}"), format!("{at}"))).collect();
+                let work = work.iter().map(|(call, answer)| (call.as_str(), answer.as_str()));
+                let script: Vec<_> = work.chain(round.iter().copied().cycle().take(round.len() * 4)).collect();
+                let first = refused(&script).first().copied();
+                let third = before + round.len() * 2;
+                let is_third = first.is_some_and(|at| (third..third + round.len()).contains(&at));
+                assert!(is_third, "{round:?} after {before} calls: {first:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_call_whose_answer_changes_is_never_refused() {
         let answers: Vec<String> = (0..40).map(|at| format!("{at} % done")).collect();

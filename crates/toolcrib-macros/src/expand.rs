@@ -273,6 +273,7 @@ fn body(
     let validates = settings.validate.is_some();
     let validate = settings.validate.as_ref().map(|check| validate(check, function, contract));
     let plan = settings.plan.as_ref().map(|plan| planned(plan, function, contract));
+    let preview = settings.preview.as_ref().map(|preview| previewed(preview, contract));
     let refresh = settings.refresh.as_ref().map(|refresh| refreshed(refresh, contract));
     let wind_down = settings.wind_down.map(|time| {
         let time = duration(time);
@@ -310,6 +311,8 @@ fn body(
 
             #plan
 
+            #preview
+
             #refresh
 
             #wind_down
@@ -337,6 +340,23 @@ fn planned(plan: &Path, function: &Function<'_>, contract: &TokenStream) -> Toke
         > {
             #parse
             #call.map(::core::option::Option::Some)
+        }
+    }
+}
+
+/// `Tool::preview` with the author's function.
+fn previewed(preview: &Path, contract: &TokenStream) -> TokenStream {
+    let call = quote_spanned!(at(preview)=> #preview(__partial));
+    quote! {
+        fn preview(
+            &self,
+            __partial: &#contract::PartialArguments<'_>,
+        ) -> ::core::option::Option<#contract::StatusUpdate> {
+            #call
+        }
+
+        fn previews(&self) -> bool {
+            true
         }
     }
 }

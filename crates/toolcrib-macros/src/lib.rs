@@ -85,6 +85,7 @@ use proc_macro::TokenStream;
 /// | `refresh_every = "5m"` | how often `refresh` is called | when the host reports a change |
 /// | `validate = path` | a `fn(&Args, &CallContext) -> Result<(), ToolError>` that checks what the schema cannot express; it must not block | none |
 /// | `plan = path` | a `fn(&Args, &CallContext) -> Result<Plan, ToolError>` that describes what a call would do, for dry runs; it starts, sends and writes nothing | no plan |
+/// | `preview = path` | a `fn(&PartialArguments) -> Option<StatusUpdate>` that says what a call is about while a model still writes its arguments | no preview |
 /// | `available = path` | a `fn() -> Result<(), String>` that checks whether the tool can run on this machine, or returns the reason; called when the registry is built | always available |
 /// | `inject(parameter = "context_key", …)` | context values that the host fills in; `parameter?` makes one optional | none |
 /// | `empty_as_absent("…", …)` | properties for which `""` means "not given" | none |

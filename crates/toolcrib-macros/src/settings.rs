@@ -43,6 +43,7 @@ const KNOWN: &[&str] = &[
     "refresh",
     "validate",
     "plan",
+    "preview",
     "available",
     "inject",
     "empty_as_absent",
@@ -98,6 +99,8 @@ pub(crate) struct Settings {
     pub(crate) validate: Option<Path>,
     /// A function that describes what a call would do.
     pub(crate) plan: Option<Path>,
+    /// A function that says what is being written.
+    pub(crate) preview: Option<Path>,
     /// A function that checks whether the tool can run.
     pub(crate) available: Option<Path>,
     pub(crate) inject: Vec<Inject>,
@@ -207,6 +210,7 @@ impl Settings {
             "refresh" => self.refresh = Some(path(input)?),
             "validate" => self.validate = Some(path(input)?),
             "plan" => self.plan = Some(path(input)?),
+            "preview" => self.preview = Some(path(input)?),
             "available" => self.available = Some(path(input)?),
             "inject" => self.inject = injections(input)?,
             "examples" => {

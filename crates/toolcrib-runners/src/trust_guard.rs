@@ -6,7 +6,8 @@ use std::time::Duration;
 use toolcrib_manifest::declaration::Declaration;
 use toolcrib_manifest::lock::Kind;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Plan, Tool, ToolDefinition, ToolError, ToolOutcome,
+    Arguments, BoxFuture, CallContext, PartialArguments, Plan, StatusUpdate, Tool, ToolDefinition,
+    ToolError, ToolOutcome,
 };
 
 use crate::{RunnerHost, Trust, TrustDecision, TrustRequest, tool_wants};
@@ -91,6 +92,14 @@ impl Tool for TrustGuard {
 
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         self.tool.plan(arguments, cx)
+    }
+
+    fn preview(&self, partial: &PartialArguments<'_>) -> Option<StatusUpdate> {
+        self.tool.preview(partial)
+    }
+
+    fn previews(&self) -> bool {
+        self.tool.previews()
     }
 
     fn code(&self) -> Option<String> {

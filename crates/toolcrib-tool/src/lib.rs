@@ -18,6 +18,7 @@ pub use crate::call::files::{
 pub use crate::call::host::{ByteMask, ByteMasks, CallHost, MASKED, NoHost};
 pub use crate::call::input::{Ask, InputPart, InputRequest};
 pub use crate::call::plan::{CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan};
+pub use crate::call::preview::PartialArguments;
 pub use crate::call::services::Services;
 pub use crate::call::status::{Phase, StatusUpdate};
 pub use crate::definition::annotations::{AnnotationOverrides, Annotations};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib_core::clock::{Clock, SystemClock};
@@ -31,6 +32,7 @@ pub struct AgentBuilder {
     compaction: Compaction,
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
+    poll_every: Duration,
     listener: Option<Arc<EventListener>>,
     agents: BTreeMap<String, Agent>,
     sub_agents: SubAgentLimits,
@@ -51,6 +53,7 @@ impl AgentBuilder {
             compaction: Compaction::default(),
             clock: Arc::new(SystemClock),
             poll_tools: Vec::new(),
+            poll_every: Duration::from_secs(2),
             listener: None,
             agents: BTreeMap::new(),
             sub_agents: SubAgentLimits::default(),
@@ -158,6 +161,14 @@ impl AgentBuilder {
         Ok(self)
     }
 
+    /// Sets the shortest time between two calls of the same tool for polling. A call that comes earlier waits. Default
+    /// 2 s.
+    #[must_use]
+    pub fn poll_every(mut self, pause: Duration) -> Self {
+        self.poll_every = pause;
+        self
+    }
+
     /// Sets the viewer of its runs.
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&AgentEvent<'_>) + Send + Sync + 'static) -> Self {
@@ -179,6 +190,7 @@ impl AgentBuilder {
             compaction,
             clock,
             poll_tools,
+            poll_every,
             listener,
             agents,
             sub_agents,
@@ -196,6 +208,7 @@ impl AgentBuilder {
             compaction,
             clock,
             poll_tools,
+            poll_every,
             listener,
             agents,
             sub_agents,

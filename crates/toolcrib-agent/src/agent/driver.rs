@@ -1,23 +1,24 @@
 //! Drives a run: does what comes next in it, and writes what came of that.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::run::{Claim, Run, RunError, RunId};
 use toolcrib_core::suspension::{Answer as CallAnswer, Resolution, Submission, SuspensionId};
 use toolcrib_core::{Toolset, Turn};
 use toolcrib_tool::{CallId, ToolCall, ToolResult};
-use toolcrib_wire::model::{Answer, DecoderSettings, Item, ToolChoice};
+use toolcrib_wire::model::{Answer, DecoderSettings, Item, ModelEvent, ToolChoice};
 use tracing::Instrument as _;
 
 use super::children::CALL_ENDED;
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
 use super::masked::{MaskedAnswer, masked_row};
+use super::preview::{Preview, Previews};
 use super::request::SentConversation;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
 use crate::budget::Limit;
@@ -47,6 +48,8 @@ pub(super) struct Driver<'a> {
     pub(super) stored: BTreeMap<CallId, String>,
     /// The turn of the current round.
     turn: Option<Turn>,
+    /// When each tool for polling was called last.
+    pub(super) polled: HashMap<Arc<str>, Instant>,
     _driven: DrivenRun,
 }
 
@@ -120,6 +123,7 @@ impl<'a> Driver<'a> {
             reads_outputs: None,
             stored: BTreeMap::new(),
             turn: None,
+            polled: HashMap::new(),
             _driven: driven,
         })
     }
@@ -148,6 +152,7 @@ impl<'a> Driver<'a> {
             reads_outputs: None,
             stored: BTreeMap::new(),
             turn: None,
+            polled: HashMap::new(),
             _driven: guard,
         };
         let begun = driver.begin_again().await;
@@ -291,9 +296,20 @@ impl<'a> Driver<'a> {
         let span = telemetry::chat(&model.head());
         let mask = agent.executor.mask();
         let mut masked = MaskedAnswer::new(&mask);
-        let show = |event| agent.show(&AgentEvent::Model { run: &self.id, event });
+        let mut previews = Previews::new(&turn, sent.tool_names());
+        let mut show =
+            |event: ModelEvent| {
+                let preview = previews.after(&event);
+                let preview = preview.map(|Preview { id: call, tool, status }| {
+                    AgentEvent::Preview { run: &self.id, call, tool, status }
+                });
+                agent.show(&AgentEvent::Model { run: &self.id, event });
+                if let Some(preview) = preview {
+                    agent.show(&preview);
+                }
+            };
         let attempt = {
-            let mut events = |event| masked.events(event).into_iter().for_each(show);
+            let mut events = |event| masked.events(event).into_iter().for_each(&mut show);
             tokio::select! {
                 answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
                     Ok(answer) => Attempt::Answered(Box::new(answer)),
@@ -411,6 +427,9 @@ impl<'a> Driver<'a> {
             self.append(unknown).await?;
         }
         if calls.is_empty() {
+            return Ok(());
+        }
+        if !self.wait_for_poll(&calls).await {
             return Ok(());
         }
         self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use toolcrib_core::run::{RunId, Seq};
+use toolcrib_tool::{CallId, StatusUpdate};
 use toolcrib_wire::model::ModelEvent;
 
 use crate::JournalEntry;
@@ -29,6 +30,26 @@ pub enum AgentEvent<'a> {
         run: &'a RunId,
         /// The step of the answer.
         event: ModelEvent,
+    },
+    /// The model is writing the arguments of a call, and the tool has a preview of it. The call may still be lost.
+    Preview {
+        /// The run.
+        run: &'a RunId,
+        /// The call.
+        call: &'a CallId,
+        /// The tool's own name.
+        tool: &'a str,
+        /// What to show.
+        status: StatusUpdate,
+    },
+    /// A call of a tool for polling waits, so that the tool is not asked too often.
+    PollWait {
+        /// The run.
+        run: &'a RunId,
+        /// The tool.
+        tool: &'a str,
+        /// How long.
+        wait: Duration,
     },
     /// The model will be asked again.
     Retry {

@@ -8,6 +8,8 @@ mod driver;
 mod error;
 mod event;
 mod masked;
+mod polling;
+mod preview;
 mod report;
 mod request;
 mod telemetry;
@@ -62,6 +64,7 @@ struct AgentState {
     compaction: Compaction,
     clock: Arc<dyn Clock>,
     poll_tools: Vec<String>,
+    poll_every: Duration,
     listener: Option<Arc<EventListener>>,
     /// The agents that `new_task` can start.
     agents: BTreeMap<String, Agent>,

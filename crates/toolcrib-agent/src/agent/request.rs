@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcrib_core::Turn;
 use toolcrib_core::run::RunId;
 use toolcrib_wire::model::{Answer, Conversation, RequestError, ToolChoice};
-use toolcrib_wire::{Export, export};
+use toolcrib_wire::{Export, NameMap, export};
 
 use super::AgentState;
 use crate::model::ModelClient;
@@ -86,6 +86,11 @@ impl SentConversation {
     /// The bytes of the next request.
     pub(super) fn request(&self, choice: &ToolChoice) -> Result<String, RequestError> {
         self.conversation.request(choice)
+    }
+
+    /// The tools' names as the provider has them.
+    pub(super) fn tool_names(&self) -> &NameMap {
+        &self.tools.names
     }
 
     /// The tools' own names for the provider's names in an answer, where the two differ.

@@ -119,7 +119,7 @@ impl AgentRun {
         answers
     }
 
-    pub(super) fn is_polled(&self, tool: &str) -> bool {
+    pub(crate) fn is_polled(&self, tool: &str) -> bool {
         self.poll_tools.iter().any(|polled| polled == tool)
     }
 }

@@ -1,9 +1,11 @@
 //! Limits of runs: budgets and repetition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolcrib_agent::{AgentEvent, RunControl};
 use toolcrib_agent::budget::{Budget, Cost, Limit, Prices};
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::{FailureReason, Outcome, RunState};
@@ -117,7 +119,35 @@ async fn a_tool_for_polling_may_be_called_again() {
     let counts = Arc::new(Counts::default());
     let turns = (0..6).map(|_| add(1)).chain([ScriptedTurn::text("Done.")]);
     let model = Arc::new(ScriptedModel::new(turns));
-    let agent = builder(&counts, model).poll_tools(["add"]).build();
-    assert_eq!(agent.run("Add.").await.unwrap().text(), "Done.");
+    let pause = Duration::from_millis(30);
+    let waits = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&waits);
+    let agent = builder(&counts, model).poll_tools(["add"]).poll_every(pause).on_event(move |event| {
+        if let AgentEvent::PollWait { tool: "add", wait, .. } = event {
+            assert!(*wait <= pause);
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let began = Instant::now();
+    assert_eq!(agent.build().run("Add.").await.unwrap().text(), "Done.");
     assert_eq!(counts.all()[0], 6);
+    // The first call does not wait, the others do and say so.
+    assert_eq!(waits.load(Ordering::SeqCst), 5);
+    assert!(began.elapsed() >= pause * 5);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_poll_can_be_stopped() {
+    let counts = Arc::new(Counts::default());
+    let model = Arc::new(ScriptedModel::new((0..3).map(|_| add(1))));
+    let control = RunControl::new();
+    let stop = control.clone();
+    let agent = builder(&counts, model).poll_tools(["add"]).poll_every(Duration::from_secs(600));
+    let agent = agent.on_event(move |event| {
+        if let AgentEvent::PollWait { .. } = event {
+            stop.pause("enough");
+        }
+    });
+    let report = agent.build().run_with("Add.", &control).await.unwrap();
+    assert_eq!((report.state(), counts.all()[0]), (RunState::Paused, 1));
 }

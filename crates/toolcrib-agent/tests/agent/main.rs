@@ -11,6 +11,7 @@ mod journals;
 mod kills;
 mod limits;
 mod model_faults;
+mod previews;
 mod restarts;
 mod stopping;
 mod waiting;

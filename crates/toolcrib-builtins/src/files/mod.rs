@@ -11,6 +11,7 @@ mod lines;
 mod list;
 mod matches;
 mod mkdir;
+mod preview;
 mod profile;
 mod read;
 mod read_budget;

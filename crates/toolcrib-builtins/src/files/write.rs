@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolcrib_tool::{ToolError, ToolOutput};
+use toolcrib_tool::{PartialArguments, StatusUpdate, ToolError, ToolOutput};
 
 use super::call::FileCall;
 use super::encoding::Encoding;
+use super::preview::being_written;
 use super::refusal::refusal;
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,6 +42,7 @@ super::in_both_profiles! {
         destructive = true,
         open_world = false,
         writes("files"),
+        preview = preview,
         empty_as_absent("encoding"),
         examples(
             r##"{"path": "README.md", "content": "# Title\n"}"##,
@@ -49,6 +51,14 @@ super::in_both_profiles! {
         )
     )]
     file_write / write_file (WriteArgs) => write
+}
+
+/// What people see while the content is being written.
+fn preview(partial: &PartialArguments<'_>) -> Option<StatusUpdate> {
+    let path = partial.text("path")?;
+    let lines = partial.lines("content");
+    let what = if partial.text("mode") == Some("append") { "appends to" } else { "writes" };
+    Some(being_written(what, path, lines))
 }
 
 fn write(args: &WriteArgs, call: &FileCall<'_>) -> Result<ToolOutput, ToolError> {

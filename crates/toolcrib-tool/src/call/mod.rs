@@ -7,6 +7,7 @@ pub(crate) mod files;
 pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod plan;
+pub(crate) mod preview;
 pub(crate) mod services;
 pub(crate) mod status;
 

@@ -12,7 +12,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Arguments, CallContext, ContextValues, Plan, ToolDefinition, ToolError, ToolOutcome};
+use crate::{
+    Arguments, CallContext, ContextValues, PartialArguments, Plan, StatusUpdate, ToolDefinition,
+    ToolError, ToolOutcome,
+};
 
 /// A future that can be sent between threads and kept behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -82,6 +85,20 @@ pub trait Tool: Send + Sync + 'static {
     fn plan(&self, arguments: &Arguments, cx: &CallContext) -> Result<Option<Plan>, ToolError> {
         let _ = (arguments, cx);
         Ok(None)
+    }
+
+    /// What people see while a model still writes the arguments, for example the file and how many lines of it are
+    /// written. It sees only what is written so far, unchecked, and must start nothing and return quickly. Called again
+    /// and again as the text grows, only if the tool [previews](Self::previews). Default: `None`.
+    fn preview(&self, partial: &PartialArguments<'_>) -> Option<StatusUpdate> {
+        let _ = partial;
+        None
+    }
+
+    /// Whether [`preview`](Self::preview) ever returns anything. Constant for the life of the instance. Default:
+    /// `false`, so that nobody pays for it.
+    fn previews(&self) -> bool {
+        false
     }
 
     /// A text that changes whenever the code of a call changes without a change of the definition: for a program, its

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcrib_edit::{Edit, RejectedEdit, apply};
 use toolcrib_sandbox::WorkspaceError;
-use toolcrib_tool::{ToolError, ToolOutput};
+use toolcrib_tool::{PartialArguments, StatusUpdate, ToolError, ToolOutput};
 
 use super::call::FileCall;
+use super::preview::being_written;
 use super::refusal::refusal;
 
 /// The largest file that is edited, in bytes.
@@ -69,6 +70,7 @@ super::in_both_profiles! {
         destructive = true,
         open_world = false,
         writes("files"),
+        preview = preview,
         examples(
             r#"{"path": "config.py", "source_text": "DEBUG = True", "target_text": "DEBUG = False"}"#,
             r#"{"path": "a.rs", "source_text": "use std::fs;\n", "target_text": "use std::fs;\nuse std::io;\n"}"#,
@@ -78,6 +80,20 @@ super::in_both_profiles! {
         )
     )]
     edit_file (EditArgs) => edit
+}
+
+/// What people see while the edits are being written.
+fn preview(partial: &PartialArguments<'_>) -> Option<StatusUpdate> {
+    let path = partial.text("path")?;
+    let edits = partial.get("edits").and_then(serde_json::Value::as_array);
+    let lines = |edit: &serde_json::Value| {
+        edit["target_text"].as_str().map_or(0, |text| text.lines().count())
+    };
+    let lines =
+        edits.map_or_else(|| partial.lines("target_text"), |edits| edits.iter().map(lines).sum());
+    let update = being_written("edits", path, lines);
+    let count = edits.map_or(1, Vec::len);
+    Some(if count > 1 { update.with_param("edits", count) } else { update })
 }
 
 impl EditArgs {

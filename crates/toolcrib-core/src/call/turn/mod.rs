@@ -3,6 +3,7 @@
 mod deadline;
 mod options;
 mod outcome;
+mod preview;
 mod stream;
 
 use std::fmt;

@@ -1,0 +1,30 @@
+//! Calls of tools for polling are not made too often.
+
+use tokio::time::{Instant, sleep};
+use toolcrib_tool::ToolCall;
+
+use super::AgentEvent;
+use super::driver::{Driver, sleep_for};
+
+impl Driver<'_> {
+    /// Waits until the tools for polling among the calls may be called again; `false` if the run has to stop meanwhile.
+    pub(super) async fn wait_for_poll(&mut self, calls: &[ToolCall]) -> bool {
+        let (now, pause) = (Instant::now(), self.agent.poll_every);
+        let names = calls.iter().map(ToolCall::name);
+        let polled: Vec<&str> = names.filter(|name| self.run.is_polled(name)).collect();
+        let due = polled.iter().filter_map(|name| Some((*self.polled.get(*name)? + pause, *name)));
+        if let Some((due, tool)) = due.max().filter(|(due, _)| *due > now) {
+            let wait = due - now;
+            self.agent.show(&AgentEvent::PollWait { run: &self.id, tool, wait });
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.control.stopped() => return false,
+                () = sleep_for(self.time_left()) => {}
+            }
+        }
+        for tool in polled {
+            self.polled.insert(tool.into(), Instant::now());
+        }
+        true
+    }
+}

@@ -1,0 +1,150 @@
+//! What viewers see of calls: while a model writes them, and of tools whose output is special.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolcrib_agent::{Agent, AgentEvent};
+use toolcrib_core::masking::Mask;
+use toolcrib_core::{Executor, Registry, RegistryBuilder};
+use toolcrib_testkit::model_server::{Fault, ModelServer, Reply};
+use toolcrib_tool::{
+    Arguments, BoxFuture, CallContext, Layer, PartialArguments, Phase, Source, StatusUpdate, Tool,
+    ToolDefinition, ToolEntry, ToolError, ToolOutcome,
+};
+use toolcrib_wire::model::Wire;
+
+use crate::fixture::endpoint;
+
+/// A tool that previews what is written.
+#[derive(Default)]
+struct Writer {
+    previewed: Arc<AtomicUsize>,
+    is_silent: bool,
+}
+
+impl Tool for Writer {
+    fn call<'a>(
+        &'a self,
+        _: Arguments,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+        Box::pin(async { Ok(ToolOutcome::Done("written".into())) })
+    }
+
+    fn preview(&self, partial: &PartialArguments<'_>) -> Option<StatusUpdate> {
+        self.previewed.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(partial.text("path"), Some("panic"), "a preview that fails");
+        let tip = format!("{}: {} lines", partial.text("path")?, partial.lines("content"));
+        Some(StatusUpdate::wait().with_tip(tip).with_param("bytes", partial.text("content").map(str::len)))
+    }
+
+    fn previews(&self) -> bool {
+        !self.is_silent
+    }
+}
+
+fn executor(tools: impl IntoIterator<Item = (&'static str, bool, Writer)>) -> Executor {
+    let mut builder = RegistryBuilder::new();
+    for (name, is_hidden, tool) in tools {
+        let definition = ToolDefinition::builder(name)
+            .description("Writes.")
+            .hidden(is_hidden)
+            .input_schema(json!({"additionalProperties": true}))
+            .build()
+            .unwrap();
+        let entry = ToolEntry::new(definition, Arc::new(tool), Source::new(Layer::Host, "test"));
+        assert!(builder.register(entry).is_registered());
+    }
+    let mask = Mask::new(["top-secret-password".to_owned()]).unwrap();
+    Executor::builder(Registry::new(builder.build())).mask(mask).build()
+}
+
+/// Runs an agent and returns the tips of its previews, with the tools.
+async fn previews(wire: Wire, executor: Executor, replies: Vec<Reply>) -> Vec<(String, String)> {
+    let server = ModelServer::start(wire, replies).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&seen);
+    let agent = Agent::builder(executor, Arc::new(endpoint(&server))).on_event(move |event| {
+        if let AgentEvent::Preview { tool, status, call, .. } = event {
+            assert_eq!(status.phase, Phase::Wait);
+            assert!(call.as_str().starts_with("call_1_"), "{call}");
+            record.lock().unwrap().push((tool.to_string(), status.tip.clone().unwrap_or_default()));
+        }
+    });
+    let report = agent.build().run("Write.").await.unwrap();
+    assert_eq!(report.text(), "Done.", "{wire}: {:?}", server.violations());
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+fn write(path: &str, lines: usize) -> Value {
+    let content: String = (0..lines).map(|line| format!("line \"{line}\", größe\n")).collect();
+    // Keys are sorted, so the path has to come first.
+    json!({"path": path, "text": "", "z": content, "content": content}).take()
+}
+
+#[tokio::test]
+async fn viewers_see_a_preview_while_the_arguments_of_a_call_grow_on_every_wire() {
+    for &wire in Wire::ALL {
+        let executor = executor([("write", false, Writer::default())]);
+        // The path comes last in sorted keys, so it is written by hand first.
+        let text = write("notes.txt", 400)["content"].to_string();
+        let arguments = format!("{{\"path\": \"notes.txt\", \"content\": {text}}}");
+        let replies = vec![
+            Reply::call("write", Value::String(arguments)).with_fault(Fault::Pieces(4_000)),
+            Reply::text("Done."),
+        ];
+        let seen = previews(wire, executor, replies).await;
+        assert!(!seen.is_empty(), "{wire}");
+        for (tool, tip) in &seen {
+            assert_eq!(tool, "write");
+            assert!(tip.starts_with("notes.txt: "), "{wire}: {tip}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn hidden_tools_and_tools_without_a_preview_have_none_and_one_that_panics_harms_nothing() {
+    let silent = Arc::new(AtomicUsize::new(0));
+    let tools = [
+        ("hidden", true, Writer { previewed: silent.clone(), is_silent: false }),
+        ("silent", false, Writer { previewed: silent.clone(), is_silent: true }),
+        ("write", false, Writer::default()),
+    ];
+    let long = "x".repeat(300);
+    let arguments = |path: &str| Value::String(format!("{{\"path\": \"{path}\", \"content\": \"{long}\"}}"));
+    let first = Reply::call("hidden", arguments("a"))
+        .and_call("silent", arguments("b"))
+        .and_call("write", arguments("panic"));
+    let seen = previews(Wire::Chat, executor(tools), vec![first, Reply::text("Done.")]).await;
+    assert_eq!(seen, []);
+    assert_eq!(silent.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_being_written_is_in_no_preview() {
+    let executor = executor([("write", false, Writer::default())]);
+    let text = format!("{{\"path\": \"top-secret-password{}\", \"content\": \"{}\"}}", " ".repeat(80), "x".repeat(80));
+    let replies = vec![Reply::call("write", Value::String(text)), Reply::text("Done.")];
+    let seen = previews(Wire::Responses, executor, replies).await;
+    assert!(!seen.is_empty());
+    assert!(seen.iter().all(|(_, tip)| !tip.contains("top-sec")), "{seen:?}");
+}
+
+/// Previews come at 64 bytes and then at each growth by a quarter, and at most every 50 ms.
+#[tokio::test]
+async fn previews_are_few_however_small_the_pieces_are() {
+    let previewed = Arc::new(AtomicUsize::new(0));
+    let executor = executor([("write", false, Writer { previewed: previewed.clone(), is_silent: false })]);
+    let text = "x".repeat(200_000);
+    let arguments = format!("{{\"path\": \"a\", \"content\": \"{text}\"}}");
+    let replies = vec![Reply::call("write", Value::String(arguments)), Reply::text("Done.")];
+    let began = std::time::Instant::now();
+    let seen = previews(Wire::Chat, executor, replies).await;
+    let count = previewed.load(Ordering::SeqCst);
+    // ln(200,000 / 64) / ln(1.25) is 36.
+    let by_time = usize::try_from(began.elapsed().as_millis()).unwrap() / 50 + 1;
+    assert!((1..=37.min(by_time)).contains(&count), "{count}");
+    assert_eq!(seen.len(), count);
+}

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcrib_agent::{AgentEvent, RunControl};
 use toolcrib_agent::budget::{Budget, Cost, Limit, Prices};
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::{FailureReason, Outcome, RunState};
+use toolcrib_agent::{AgentEvent, RunControl};
 use toolcrib_testkit::model_server::Reply;
 use toolcrib_wire::model::Wire;
 
@@ -122,12 +122,13 @@ async fn a_tool_for_polling_may_be_called_again() {
     let pause = Duration::from_millis(30);
     let waits = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&waits);
-    let agent = builder(&counts, model).poll_tools(["add"]).poll_every(pause).on_event(move |event| {
-        if let AgentEvent::PollWait { tool: "add", wait, .. } = event {
-            assert!(*wait <= pause);
-            count.fetch_add(1, Ordering::SeqCst);
-        }
-    });
+    let agent =
+        builder(&counts, model).poll_tools(["add"]).poll_every(pause).on_event(move |event| {
+            if let AgentEvent::PollWait { tool: "add", wait, .. } = event {
+                assert!(*wait <= pause);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
     let began = Instant::now();
     assert_eq!(agent.build().run("Add.").await.unwrap().text(), "Done.");
     assert_eq!(counts.all()[0], 6);

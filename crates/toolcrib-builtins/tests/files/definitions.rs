@@ -92,3 +92,43 @@ fn every_tool_has_a_description_and_annotations() {
         }
     }
 }
+
+#[test]
+fn what_is_written_to_a_file_is_previewed() {
+    let written = |name: &str, text: &str| {
+        let tool =
+            toolcrib_tool::native_tools().into_iter().find(|tool| tool.name == name).unwrap();
+        let body = (tool.body)();
+        assert!(body.previews(), "{name}");
+        let (id, value) = (toolcrib_tool::CallId::new("1"), serde_json::from_str(text).unwrap());
+        body.preview(&toolcrib_tool::PartialArguments::new(&id, &value))
+            .and_then(|update| update.tip)
+    };
+    for (name, text, tip) in [
+        ("write_file", r#"{"path": "a.txt"}"#, Some("writes a.txt")),
+        (
+            "file_write",
+            r#"{"path": "a.txt", "content": "one\ntw"}"#,
+            Some("writes a.txt, 2 lines so far"),
+        ),
+        (
+            "write_file",
+            r#"{"path": "a", "mode": "append", "content": "x"}"#,
+            Some("appends to a, 1 line so far"),
+        ),
+        ("write_file", r#"{"content": "one"}"#, None),
+        (
+            "edit_file",
+            r#"{"path": "a", "source_text": "x", "target_text": "y\nz"}"#,
+            Some("edits a, 2 lines so far"),
+        ),
+        (
+            "edit_file",
+            r#"{"path": "a", "edits": [{"target_text": "y\nz"}, {"source_text": "b", "target_text": "c"}, {}]}"#,
+            Some("edits a, 3 lines so far"),
+        ),
+        ("edit_file", r#"{"path": "a", "edits": [1, null]}"#, Some("edits a")),
+    ] {
+        assert_eq!(written(name, text).as_deref(), tip, "{text}");
+    }
+}

@@ -10,6 +10,9 @@ use super::programs::errors;
 /// Texts in which the value is run, chooses what is run, or is evaluated.
 const RUN: &str = include_str!("../../shell_texts/run.txt");
 
+/// Texts in which nobody knows what becomes of it.
+const DOUBTFUL: &str = include_str!("../../shell_texts/doubtful.txt");
+
 /// Texts in which it stays a value.
 const PLAIN: &str = include_str!("../../shell_texts/plain.txt");
 
@@ -21,8 +24,12 @@ const PLAIN_ARGV: &str = include_str!("../../shell_texts/plain_argv.txt");
 
 /// The severities and codes of what is said about a text, other than hints.
 fn said(schema: &str, text: &str) -> Vec<(Severity, String)> {
+    said_in("bash", schema, text)
+}
+
+fn said_in(shell: &str, schema: &str, text: &str) -> Vec<(Severity, String)> {
     let text = serde_json::Value::String(text.replace("\\n", "\n"));
-    said_of(schema, &format!("{{shell: bash, text: {text}, vars: {{X: \"${{args.x}}\"}}}}"))
+    said_of(schema, &format!("{{shell: {shell}, text: {text}, vars: {{X: \"${{args.x}}\"}}}}"))
 }
 
 fn said_of(schema: &str, run: &str) -> Vec<(Severity, String)> {
@@ -55,13 +62,27 @@ fn about_values(schema: &str, text: &str) -> Vec<String> {
 #[test]
 fn no_value_is_run_by_the_text_of_a_shell() {
     let mut missed = String::new();
-    for text in RUN.lines() {
-        let found = said("{type: string}", text);
+    for (shell, text) in
+        ["bash", "sh"].iter().flat_map(|shell| RUN.lines().map(move |text| (shell, text)))
+    {
+        let found = said_in(shell, "{type: string}", text);
         if !found.iter().any(|(severity, _)| *severity == Severity::Error) {
-            writeln!(missed, "{text}    {found:?}").unwrap();
+            writeln!(missed, "{shell}: {text}    {found:?}").unwrap();
         }
     }
     assert!(missed.is_empty(), "these should be refused:\n{missed}");
+}
+
+#[test]
+fn values_of_which_nobody_knows_what_becomes_are_warned_of() {
+    let mut missed = String::new();
+    for text in DOUBTFUL.lines() {
+        let found = about_values("{type: string}", text);
+        if found.is_empty() {
+            writeln!(missed, "{text}").unwrap();
+        }
+    }
+    assert!(missed.is_empty(), "these should be warned of:\n{missed}");
 }
 
 #[test]

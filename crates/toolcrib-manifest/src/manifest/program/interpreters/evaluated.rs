@@ -8,7 +8,7 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
 /// Calls that run a text or a program, and the open of perl that does.
-const RUNNING: [&str; 19] = [
+const RUNNING: [&str; 23] = [
     "eval(",
     "eval ",
     "exec(",
@@ -26,6 +26,10 @@ const RUNNING: [&str; 19] = [
     "import_module(",
     "pickle.load",
     "require(",
+    "import(",
+    "open ",
+    "`",
+    "qx",
     "run_module(",
     "run_path(",
 ];
@@ -64,10 +68,11 @@ pub(in crate::manifest) fn evaluated(
 /// Whether a statement calls something that runs, with the arguments behind it.
 fn runs_arguments(program: &str, statement: &str) -> bool {
     let is_perl = known::base_name(program) == "perl";
-    RUNNING.iter().filter(|call| **call != "open(" || is_perl).any(|call| {
+    let of_perl = ["open(", "open ", "`", "qx"];
+    RUNNING.iter().filter(|call| !of_perl.contains(call) || is_perl).any(|call| {
         // Perl's open with three arguments runs nothing.
         statement.split_once(call).is_some_and(|(_, rest)| {
-            let safe = *call == "open(" && rest.matches(',').count() > 1;
+            let safe = call.starts_with("open") && rest.matches(',').count() > 1;
             !safe && ARGUMENTS.iter().any(|name| rest.contains(name))
         })
     })

@@ -112,7 +112,8 @@ pub(super) fn parameters(program: &str, words: &[Word<'_>], scope: &Scope) -> Op
         parameters.extend(std::iter::repeat_n(taint, many));
     }
     let analysis = shell::analyse(text.literal()?, &BTreeMap::new(), &parameters);
-    let message = if let Some(found) = analysis.findings.first() {
+    let mut findings = analysis.findings.iter().filter(|found| !found.is_doubt);
+    let message = if let Some(found) = findings.next() {
         found.message.clone()
     } else {
         let split = analysis.uses.iter().find(|found| found.is_split)?;

@@ -1,11 +1,12 @@
 //! Builtins of a shell that run a text, name a variable, or hand on what they read.
 
 use super::Taint;
-use super::flow::{Flow, numbered};
+use super::flow::{Flow, join, numbered};
 use super::reader::DECLARATIONS;
 use super::sinks::{bare, shown};
+use super::suspects::{file_name, parameters_of};
 use super::syntax::{Word, split_name};
-use crate::manifest::schema::value_shape::Shape;
+use crate::manifest::schema::value_shape::{Beginning, Shape};
 
 /// Programs and builtins whose output is made of their arguments.
 pub(super) const REPEAT: [&str; 9] =
@@ -17,6 +18,10 @@ pub(super) const FILTERS: [&str; 25] = [
     "jq", "nl", "paste", "rev", "sed", "sort", "tac", "tail", "tee", "tr", "uniq", "xargs", "xxd",
     "yq",
 ];
+
+/// Builtins and programs that write the values of variables.
+pub(super) const TELLS_VARIABLES: [&str; 6] =
+    ["declare", "env", "export", "printenv", "set", "typeset"];
 
 /// Options of builtins whose value is run, loaded, or kept to be run.
 pub(super) const RUN_OPTIONS: [(&str, &[&str]); 7] = [
@@ -31,6 +36,10 @@ pub(super) const RUN_OPTIONS: [(&str, &[&str]); 7] = [
 
 /// Builtins that run all of their arguments, as one line.
 pub(super) const RUN_ALL: [&str; 2] = ["eval", "alias"];
+
+/// Builtins that keep their arguments to run them, or read them in a way of their own.
+pub(super) const KEEP_OR_RUN: [&str; 8] =
+    ["bind", "compgen", "complete", "compopt", "enable", "fc", "history", "shopt"];
 
 /// Builtins that take names of variables, with the options that take a value of another kind.
 pub(super) const NAME_VARIABLES: [(&str, &[&str]); 6] = [
@@ -65,7 +74,15 @@ impl Flow<'_> {
                 }
             }
         }
+        if KEEP_OR_RUN.contains(&name) {
+            for word in words {
+                if let Some(taint) = self.taint(word, function).filter(|taint| !taint.is_fixed()) {
+                    self.kept(name, word, taint);
+                }
+            }
+        }
         match name {
+            "cd" | "pushd" => self.moves(words, function),
             "." | "source" => self.sourced(words, read, function),
             "trap" => {
                 let words = match words.first().and_then(Word::literal).as_deref() {
@@ -76,7 +93,7 @@ impl Flow<'_> {
                 if let Some(word) = words.first().filter(|word| !self.code(word, help, function))
                     && let Some(text) = word.literal()
                 {
-                    self.text(&text, &word.range, None);
+                    self.text(&text, &word.range, None, function);
                 }
             }
             "let" => {
@@ -95,12 +112,22 @@ impl Flow<'_> {
                     let taint = taint.reduce(Taint::joined).map(Taint::changed);
                     self.variable_named(target, taint, function);
                 }
+                self.printf(words, function);
             }
             "test" | "[" => {
                 for pair in words.windows(2) {
                     let taint = self.taint(&pair[1], function);
                     let is_name = pair[0].literal().as_deref() == Some("-v");
-                    if let Some(taint) = taint.filter(|_| is_name) {
+                    // A value that begins with `-` is an operator there, and `-v` names a variable.
+                    let may_be_operator = |word: &Word| {
+                        word.begins().is_empty()
+                            && self.taint(word, function).is_some_and(|taint| {
+                                taint.shape == Shape::Free && taint.beginning == Beginning::Dash
+                            })
+                    };
+                    let is_value = pair[1].literal().is_none();
+                    let is_operator = is_value && may_be_operator(&pair[0]);
+                    if let Some(taint) = taint.filter(|_| is_name || is_operator) {
                         self.named(&pair[1].range, taint);
                     }
                 }
@@ -112,7 +139,7 @@ impl Flow<'_> {
 
     /// Reports a word that is run as code, if a value decides it. Returns whether it does.
     fn code(&mut self, word: &Word, help: &str, function: Option<&str>) -> bool {
-        let taint = self.taint(word, function).filter(|taint| !taint.is_fixed());
+        let taint = self.suspected(word, function).filter(|taint| !taint.is_fixed());
         if let Some(taint) = taint {
             let message = format!("the value of `{}` is run as code here", bare(word));
             self.report(&word.range, "evaluated-variable", message, help, taint);
@@ -126,13 +153,17 @@ impl Flow<'_> {
         }
         let texts: Option<Vec<String>> = words.iter().map(Word::literal).collect();
         if let (Some(texts), Some(first)) = (texts.filter(|_| name == "eval"), words.first()) {
-            self.text(&texts.join(" "), &first.range, None);
+            self.text(&texts.join(" "), &first.range, None, function);
         }
     }
 
     fn sourced(&mut self, words: &[Word], read: Option<Taint>, function: Option<&str>) {
         let Some(word) = words.first() else { return };
-        if let Some(taint) = read.filter(|taint| !taint.is_fixed() && is_descriptor(word)) {
+        let read = join(read, self.files.get(&file_name(word)).copied());
+        let is_written = self.files.contains_key(&file_name(word));
+        if let Some(taint) =
+            read.filter(|taint| !taint.is_fixed() && (is_written || is_descriptor(word)))
+        {
             let message = format!("what `{}` leads to is run as code here", shown(word));
             let help = "write what is run as a literal, with the value in a variable";
             self.report(&word.range, "evaluated-variable", message, help, taint);
@@ -147,6 +178,10 @@ impl Flow<'_> {
     fn parameters_set(&mut self, words: &[Word], function: Option<&str>) {
         let start = words.iter().position(|word| word.literal().as_deref() == Some("--"));
         let values = &words[start.map_or(0, |start| start + 1)..];
+        let key = parameters_of(self.function_of(function).unwrap_or_default());
+        values.iter().filter_map(Word::literal).for_each(|text| self.add_text(&key, &text));
+        let function = self.function_of(function).map(str::to_owned);
+        let function = function.as_deref();
         let values = values.iter().map(|word| self.taint(word, function));
         let parameters = numbered(&std::iter::once(None).chain(values).collect::<Vec<_>>());
         let known = match function {
@@ -193,6 +228,9 @@ impl Flow<'_> {
         let mut words = words.iter();
         if name == "getopts" {
             words.next();
+            let all = words.clone().filter_map(|word| self.taint(word, function));
+            let all = all.reduce(Taint::joined);
+            self.set("OPTARG", join(all, self.value_of("@", function)), None);
         }
         let fills = matches!(name, "read" | "mapfile" | "readarray");
         let mut names = 0;
@@ -200,6 +238,13 @@ impl Flow<'_> {
             let literal = word.literal().unwrap_or_default();
             if literal.starts_with('-') && literal.len() > 1 {
                 let last = literal.chars().next_back().map(|letter| format!("-{letter}"));
+                let called = words.clone().next().and_then(Word::literal);
+                if last.as_deref() == Some("-C")
+                    && let (Some(called), Some(read)) = (called, read)
+                    && let Some(parameters) = self.functions.get_mut(&called)
+                {
+                    parameters.extend(["2", "@"].map(|name| (name.to_owned(), read.changed())));
+                }
                 if last.is_some_and(|last| valued.contains(&last.as_str())) {
                     words.next();
                 }
@@ -222,6 +267,9 @@ impl Flow<'_> {
         let literal = word.literal().unwrap_or_default();
         let name = split_name(&literal).0;
         if name.is_empty() {
+            if word.literal().is_none() {
+                self.anywhere = join(self.anywhere, value);
+            }
             return;
         }
         if let Some(taint) = value.filter(|_| self.integers.contains(name)) {
@@ -247,17 +295,44 @@ impl Flow<'_> {
 
     /// A word of `let`, which is an expression.
     fn let_word(&mut self, word: &Word, function: Option<&str>) {
-        if let Some(taint) = self.taint(word, function) {
-            return self.expression(&word.range, &bare(word), taint);
+        if let Some(taint) = self.arithmetic(word, function) {
+            self.expression(&word.range, &shown(word), taint);
         }
-        let text = word.literal().unwrap_or_default();
-        let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
-        for name in text.split(|c: char| !is_name(c)).filter(|name| !name.is_empty()) {
-            if let Some(taint) =
-                self.value_of(name, function).filter(|_| !split_name(name).0.is_empty())
-            {
-                self.expression(&word.range, name, taint);
+    }
+
+    /// A builtin that keeps or runs its arguments in its own way.
+    fn kept(&mut self, name: &str, word: &Word, taint: Taint) {
+        if name == "history" {
+            let message = "the value becomes a command of the history here, and `fc` runs it";
+            let help = "remove it: a text needs no history";
+            self.report(&word.range, "evaluated-variable", message.to_owned(), help, taint);
+        } else {
+            let message = format!("`{name}` is not known to take a value as data");
+            self.doubt(&word.range, message, "pass the value to a program, between double quotes");
+        }
+    }
+
+    /// The format of `printf`, which may name variables to be set: `%n`.
+    fn printf(&mut self, words: &[Word], function: Option<&str>) {
+        let is_option = |word: &&Word| word.literal().is_some_and(|text| text == "--");
+        let skipped = match words.first().and_then(Word::literal).as_deref() {
+            Some("-v") => 2,
+            _ => 0,
+        };
+        let mut words = words.iter().skip(skipped).skip_while(is_option);
+        let Some(format) = words.next() else { return };
+        let given: Vec<&Word> = words.collect();
+        if format.literal().is_some_and(|text| text.contains("%n")) {
+            for word in given {
+                if let Some(taint) = self.taint(word, function) {
+                    self.named(&word.range, taint);
+                }
             }
+        } else if self.taint(format, function).is_some_and(|taint| taint.shape == Shape::Free) {
+            let message =
+                "the value is the format of `printf`, in which `%n` and `\\` have a meaning"
+                    .to_owned();
+            self.doubt(&format.range, message, "write the format: `printf '%s\\n' \"$VALUE\"`");
         }
     }
 }

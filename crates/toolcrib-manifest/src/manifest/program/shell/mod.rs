@@ -8,6 +8,7 @@ mod program;
 mod reader;
 mod sinks;
 mod slips;
+mod suspects;
 mod syntax;
 pub mod text_commands;
 mod words;
@@ -18,6 +19,10 @@ use std::ops::Range;
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference, Template};
+
+/// How often a text is read before its findings are kept: a value may pass through so many functions,
+/// loops and names against the order of the text.
+const PASSES: usize = 4;
 
 /// What is known of a value that a text is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +100,8 @@ pub(in crate::manifest) struct ShellFinding {
     pub(in crate::manifest) help: String,
     /// Whether a model's value becomes code or a program; otherwise it is a warning.
     pub(in crate::manifest) is_certain: bool,
+    /// Whether nobody knows what becomes of the value: nothing says that it is run.
+    pub(in crate::manifest) is_doubt: bool,
 }
 
 /// A mistake in a text that has nothing to do with values.
@@ -122,10 +129,11 @@ pub(in crate::manifest) fn analyse(
     parameters: &[Option<Taint>],
 ) -> Analysis {
     let commands = reader::read(text);
-    let mut flow = flow::Flow::new(variables, parameters);
+    let mut flow = flow::Flow::new(text, variables, parameters);
     // What a function or a loop is given may be known only behind its body.
-    flow.run(&commands);
-    flow.run(&commands);
+    for _ in 0..PASSES {
+        flow.run(&commands);
+    }
     flow.reports = true;
     flow.run(&commands);
     flow.into_analysis()

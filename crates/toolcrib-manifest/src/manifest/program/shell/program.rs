@@ -2,7 +2,10 @@
 //! vectors.
 
 use super::Taint;
+use super::builtins::is_descriptor;
 use super::flow::{Flow, OPTION, numbered};
+use super::sinks::shown;
+use super::suspects::file_name;
 use super::syntax::{Command, Part, Word};
 use crate::document::{Node, NodeValue, Style};
 use crate::manifest::program::argv;
@@ -64,6 +67,12 @@ impl Flow<'_> {
             }
         }
         let any = taints.iter().flatten().copied().reduce(Taint::joined);
+        let statements = Template { pieces: vec![Piece::Literal(self.source.to_owned())] };
+        let unquoted = nodes
+            .first()
+            .and_then(|node| input::unquoted_variable(&statements, &read.assigned, node));
+        found.extend(unquoted);
+        let run = files_run(&words, &read);
         let evaluated: Vec<_> = interpreters::evaluated(&words, &read, &scope)
             .into_iter()
             .map(|found| (found.span, found.message, found.help.unwrap_or_default()))
@@ -97,6 +106,9 @@ impl Flow<'_> {
                 self.report(&range, "evaluated-variable", message, &help, guess);
             }
         }
+        for at in run {
+            self.run_file(&command.words[at], input);
+        }
         self.report_options(command, &options, &taints);
         if let Some((reason, taint)) = reason {
             let range = command.words.first().map(|word| word.range.clone()).unwrap_or_default();
@@ -107,7 +119,18 @@ impl Flow<'_> {
             self.report(&range, "spliced-script", message, help, taint);
         }
         for (text, place, parameters) in texts {
-            self.text(&text, &place, Some(parameters));
+            self.text(&text, &place, Some(parameters), None);
+        }
+    }
+
+    /// A file that an interpreter runs, if the text has written a value to it.
+    fn run_file(&mut self, file: &Word, input: Option<Taint>) {
+        let written = self.files.get(&file_name(file)).copied();
+        let opened = input.filter(|_| is_descriptor(file));
+        if let Some(taint) = written.or(opened).filter(|taint| !taint.is_fixed()) {
+            let message = format!("`{}` holds a value, and is run as a program here", shown(file));
+            let help = "write what is run as a literal, and pass the value as an argument";
+            self.report(&file.range, "evaluated-variable", message, help, taint);
         }
     }
 
@@ -195,6 +218,15 @@ fn options_from_values(
         }
     }
     found
+}
+
+/// The positions of the files that interpreters run.
+fn files_run(words: &[argv::Word<'_>], read: &known::Read<'_>) -> Vec<usize> {
+    let run = read.started.iter().filter_map(|(at, name)| {
+        let file = interpreters::file_run(name, &words[at + 1..])?;
+        words.iter().position(|other| std::ptr::eq(other, file))
+    });
+    run.collect()
 }
 
 fn argument(taint: Taint) -> Argument {

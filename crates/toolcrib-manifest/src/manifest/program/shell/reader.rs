@@ -96,6 +96,7 @@ impl Open {
         if is_empty && command.kind != Kind::End {
             // A line break behind `|` keeps the pipe.
             self.command.is_piped |= command.is_piped;
+            self.command.is_coproc = command.is_coproc;
             return;
         }
         command.function = self.function();
@@ -308,6 +309,10 @@ impl Reader<'_> {
                     open.header = name.literal();
                     return;
                 }
+                "coproc" => {
+                    self.skip_name_of_coproc();
+                    return open.command.is_coproc = true;
+                }
                 _ if BEFORE_COMMANDS.contains(&raw) => return,
                 _ => {}
             }
@@ -320,6 +325,15 @@ impl Reader<'_> {
             return;
         }
         open.command.words.push(word);
+    }
+
+    /// Skips the name that a coprocess may have when it is a compound command.
+    fn skip_name_of_coproc(&mut self) {
+        let rest = self.rest().trim_start_matches([' ', '\t']);
+        let (name, behind) = split_name(rest);
+        if !name.is_empty() && behind.trim_start_matches([' ', '\t']).starts_with(['{', '(']) {
+            self.at = self.text.len() - behind.len();
+        }
     }
 
     /// Records the beginning or the end of a compound command.
@@ -372,26 +386,8 @@ impl Reader<'_> {
         let begins = word.begins().to_owned();
         let (name, rest) = split_name(&begins);
         if rest.starts_with('[') {
-            // `name[` … `]=`: the parts between are an expression.
-            let mut parts = std::mem::take(&mut word.parts).into_iter();
-            let mut inner = parts.next().map(|_| rest[1..].to_owned());
-            loop {
-                if let Some(text) = inner.take() {
-                    if let Some((before, after)) = text.split_once(']') {
-                        index.extend(names_in(before, &word.range));
-                        let value = after.trim_start_matches('+').trim_start_matches('=');
-                        word.parts =
-                            std::iter::once(Part::Text(value.to_owned())).chain(parts).collect();
-                        break;
-                    }
-                    index.extend(names_in(&text, &word.range));
-                }
-                match parts.next() {
-                    Some(Part::Text(text)) => inner = Some(text),
-                    Some(other) => index.push(other),
-                    None => break,
-                }
-            }
+            let skipped = name.len() + 1;
+            index = take_index(&mut word, skipped);
         } else if let Some(Part::Text(text)) = word.parts.first_mut() {
             rest.trim_start_matches('+').trim_start_matches('=').clone_into(text);
         }
@@ -412,7 +408,11 @@ impl Reader<'_> {
                     }
                     _ => {
                         let from = self.at;
-                        let value = self.word(false);
+                        let is_indexed = self.begins("[");
+                        let mut value = self.word(false);
+                        if is_indexed {
+                            index.extend(take_index(&mut value, 1));
+                        }
                         values.push(value);
                         if self.at == from {
                             self.bump();
@@ -521,6 +521,33 @@ impl Reader<'_> {
 
 /// Stands in a here-document's redirection until its lines are read.
 const DOCUMENT: &str = "\u{0}document";
+
+/// Takes the index out of a word, `[` … `]=`, whose inside begins at a byte of the first text: the parts
+/// between are an expression.
+fn take_index(word: &mut Word, start: usize) -> Vec<Part> {
+    let mut index = Vec::new();
+    let mut parts = std::mem::take(&mut word.parts).into_iter();
+    let mut inner = match parts.next() {
+        Some(Part::Text(text)) => text.get(start..).map(str::to_owned),
+        _ => None,
+    };
+    loop {
+        if let Some(text) = inner.take() {
+            if let Some((before, after)) = text.split_once(']') {
+                index.extend(names_in(before, &word.range));
+                let value = after.trim_start_matches('+').trim_start_matches('=');
+                word.parts = std::iter::once(Part::Text(value.to_owned())).chain(parts).collect();
+                return index;
+            }
+            index.extend(names_in(&text, &word.range));
+        }
+        match parts.next() {
+            Some(Part::Text(text)) => inner = Some(text),
+            Some(other) => index.push(other),
+            None => return index,
+        }
+    }
+}
 
 /// The variables that the text of an index names.
 fn names_in(text: &str, range: &Range<usize>) -> Vec<Part> {

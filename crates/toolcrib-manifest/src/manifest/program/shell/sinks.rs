@@ -3,15 +3,42 @@
 use std::ops::Range;
 
 use super::Taint;
-use super::builtins::COMPARISONS;
+use super::builtins::{COMPARISONS, RUN_ALL};
 use super::flow::{Flow, join, numbered};
-use super::reader::DECLARATIONS;
-use super::syntax::{Assignment, Command, Kind, Part, Redirection, Way, Word, split_name};
+use super::suspects::{is_declaration_of, parameters_of};
+use super::syntax::{Assignment, Command, Form, Kind, Part, Variable, Way, Word};
 use crate::environment::is_dangerous_env;
 use crate::manifest::schema::value_shape::Shape;
+use crate::programs::is_any_shell;
 
 const AS_ARGUMENT: &str = "write the name of the program, and pass the value as an argument of it, which is \
                            not code; for a choice among several, use `case` or an `enum`";
+
+/// Programs that run or load files of the folder in which they are started.
+const LOAD_FROM_FOLDER: [&str; 22] = [
+    "ant",
+    "bazel",
+    "bundle",
+    "cargo",
+    "cmake",
+    "composer",
+    "direnv",
+    "docker-compose",
+    "git",
+    "go",
+    "gradle",
+    "just",
+    "make",
+    "mix",
+    "mvn",
+    "ninja",
+    "npm",
+    "npx",
+    "pnpm",
+    "rake",
+    "tox",
+    "yarn",
+];
 
 const BLANK: &str = "`[` is a program of its own: write a blank behind it, and one before `]`";
 
@@ -30,27 +57,51 @@ impl Flow<'_> {
         }
         match command.kind {
             Kind::Loop => {
-                let values = command.words.iter().skip(1);
-                let taint = values.filter_map(|word| self.taint(word, function));
-                let taint = taint.reduce(Taint::joined);
-                if let Some(word) = command.words.first()
+                if let Some((word, values)) = command.words.split_first()
                     && let Some(name) = word.literal()
                 {
-                    self.steers(&word.range, &name, taint);
-                    self.set(&name, taint, None);
+                    self.loop_over(word, &name, values, function);
                 }
             }
             Kind::Test => self.test(&command.words, function),
-            Kind::End => self.read = join(self.read, self.source(&command.redirections, function)),
+            Kind::End => {
+                self.read = join(self.read, self.source_of(&command.redirections, function));
+            }
             Kind::Expression | Kind::Case | Kind::Pattern => {}
             Kind::Simple => self.simple(command, piped, mentioned),
         }
     }
 
-    /// What redirections let a command read.
-    fn source(&self, redirections: &[Redirection], function: Option<&str>) -> Option<Taint> {
-        let read = redirections.iter().filter(|one| matches!(one.way, Way::Text | Way::Input));
-        read.filter_map(|one| self.taint(&one.target, function)).reduce(Taint::joined)
+    /// `for NAME in VALUES`; without any, the parameters.
+    fn loop_over(&mut self, word: &Word, name: &str, values: &[Word], function: Option<&str>) {
+        let taints = values.iter().filter_map(|word| self.taint(word, function));
+        let mut taint = taints.reduce(Taint::joined);
+        if values.is_empty() {
+            taint = self.value_of("@", function);
+        }
+        for value in values {
+            if let Some(text) = value.literal() {
+                self.add_text(name, &text);
+            }
+            for part in &value.parts {
+                if let Part::Variable(Variable { form: Form::Names, name: start, .. }) = part {
+                    let known = self.tainted.keys().chain(self.literals.keys());
+                    let names: Vec<String> =
+                        known.filter(|known| known.starts_with(start)).cloned().collect();
+                    for found in &names {
+                        self.add_text(name, found);
+                    }
+                }
+            }
+        }
+        self.steers(&word.range, name, taint);
+        if let Some(taint) = taint.filter(|_| self.integers.contains(name)) {
+            self.expression(&word.range, name, taint);
+        }
+        self.set(name, taint, None);
+        if let Some(guess) = values.iter().find_map(|word| self.guess_of(&word.parts, function)) {
+            self.guesses.insert(name.to_owned(), guess);
+        }
     }
 
     fn assignment(&mut self, assignment: &Assignment, command: &Command, function: Option<&str>) {
@@ -61,12 +112,7 @@ impl Flow<'_> {
             [value] => value.literal(),
             _ => None,
         };
-        let first = command.words.first().and_then(Word::literal);
-        let declares = |letter: char| {
-            let mut words = command.words.iter().skip(1).filter_map(Word::literal);
-            first.as_deref().is_some_and(|first| DECLARATIONS.contains(&first))
-                && words.any(|word| word.starts_with('-') && word.contains(letter))
-        };
+        let declares = |letter: char| is_declaration_of(command, letter);
         if declares('i') {
             self.integers.insert(name.clone());
         }
@@ -74,13 +120,34 @@ impl Flow<'_> {
             self.maps.insert(name.clone());
         }
         let range = values.first().map(|value| value.range.clone()).unwrap_or_default();
+        if values.len() > 1 {
+            values.iter().filter_map(Word::literal).for_each(|text| self.add_text(name, &text));
+        }
+        if let Some(guess) = values.iter().find_map(|value| self.guess_of(&value.parts, function)) {
+            self.guesses.insert(name.clone(), guess);
+        }
+        let taint = if declares('n') {
+            self.references.insert(name.clone());
+            let parts = values.iter().flat_map(|value| &value.parts);
+            let targets = parts.filter_map(|part| match part {
+                Part::Text(name) => self.value_of(name, function),
+                Part::Variable(variable) => self.pointed_at(variable, function),
+                _ => None,
+            });
+            join(taint, targets.reduce(Taint::joined))
+        } else {
+            taint
+        };
+        if self.integers.contains(name)
+            && let Some(taint) = values.iter().find_map(|value| self.arithmetic(value, function))
+        {
+            self.expression(&range, name, taint);
+        }
         if let Some(taint) = taint.filter(|taint| !taint.is_fixed()) {
-            if is_dangerous_env(name) {
+            if decides_what_runs(name) {
                 self.steers(&range, name, Some(taint));
-            } else if declares('n') {
+            } else if declares('n') && values.iter().any(|value| value.literal().is_none()) {
                 self.named(&range, taint);
-            } else if self.integers.contains(name) {
-                self.expression(&range, name, taint);
             }
         }
         self.set(name, taint, literal);
@@ -88,7 +155,7 @@ impl Flow<'_> {
 
     /// Reports a value in a variable that decides what programs load or run.
     pub(super) fn steers(&mut self, range: &Range<usize>, name: &str, taint: Option<Taint>) {
-        if let Some(taint) = taint.filter(|taint| !taint.is_fixed() && is_dangerous_env(name)) {
+        if let Some(taint) = taint.filter(|taint| !taint.is_fixed() && decides_what_runs(name)) {
             let message =
                 format!("`{name}` decides what programs load or run; a model must not set it");
             let help = "pass the value as an argument, or in a variable of your own";
@@ -110,6 +177,10 @@ impl Flow<'_> {
 
     fn test(&mut self, words: &[Word], function: Option<&str>) {
         let literals: Vec<Option<String>> = words.iter().map(Word::literal).collect();
+        if literals.iter().flatten().any(|text| text == "=~") {
+            let taints = words.iter().filter_map(|word| self.taint(word, function));
+            self.set("BASH_REMATCH", taints.reduce(Taint::joined), None);
+        }
         for (at, word) in words.iter().enumerate() {
             let is = |at: Option<usize>, all: &[&str]| {
                 let text = at.and_then(|at| literals.get(at)).and_then(Option::as_deref);
@@ -117,18 +188,15 @@ impl Flow<'_> {
             };
             let compared = is(at.checked_sub(1), &COMPARISONS) || is(Some(at + 1), &COMPARISONS);
             let is_name = is(at.checked_sub(1), &["-v"]);
-            if compared && let Some(name) = &literals[at] {
+            if compared {
                 // A bare name is a variable there.
-                if let Some(taint) =
-                    self.value_of(split_name(name).0, function).filter(|_| !name.is_empty())
-                {
-                    self.expression(&word.range, name, taint);
+                if let Some(taint) = self.arithmetic(word, function) {
+                    self.expression(&word.range, &shown(word), taint);
                 }
+                continue;
             }
             let Some(taint) = self.taint(word, function) else { continue };
-            if compared {
-                self.expression(&word.range, &shown(word), taint);
-            } else if is_name {
+            if is_name {
                 self.named(&word.range, taint);
             }
         }
@@ -139,33 +207,94 @@ impl Flow<'_> {
         let Some((first, rest)) = started(&command.words).split_first() else {
             return;
         };
-        let own = self.source(&command.redirections, function);
-        if let Some(taint) = self.taint(first, function).filter(|taint| !taint.is_fixed()) {
+        let own = self.source_of(&command.redirections, function);
+        let has_input = command
+            .redirections
+            .iter()
+            .any(|one| !matches!(one.way, Way::Output | Way::Descriptor));
+        let enclosing = self.function_of(function).and_then(|name| self.inputs.get(name)).copied();
+        if let Some(taint) = self.suspected(first, function).filter(|taint| !taint.is_fixed()) {
             let message = format!("`{}` would choose the program that is run here", shown(first));
             let help = if first.begins().starts_with('[') { BLANK } else { AS_ARGUMENT };
             self.report(&first.range, "model-chosen-program", message, help, taint);
             return;
         }
-        let name = self.resolved(first).unwrap_or_default();
+        let name = self.resolved(first).unwrap_or_else(|| {
+            self.unknown_program(command, first, rest);
+            String::new()
+        });
         if let Some(parameters) = self.parameters_of(&name, rest, function) {
             let known = self.functions.entry(name.clone()).or_default();
             for (key, taint) in parameters {
                 let joined = known.get(&key).map_or(taint, |known| known.joined(taint));
                 known.insert(key, joined);
             }
+            let key = parameters_of(&name);
+            rest.iter().filter_map(Word::literal).for_each(|text| self.add_text(&key, &text));
+            let before = if has_input { None } else { join(join(piped, mentioned), enclosing) };
+            if let Some(input) = join(own, before) {
+                self.inputs.insert(name, input);
+            }
             return;
         }
-        let has_input = command.redirections.iter().any(|one| one.way != Way::Output);
-        let read = join(own, if has_input { None } else { join(piped, self.read) });
+        let others = join(join(piped, self.read), enclosing);
+        let read = join(own, if has_input { None } else { others });
         self.builtin(&name, rest, read, function);
         if name == "exec" && rest.is_empty() {
             self.read = join(self.read, own);
         }
+        self.runs_in_chosen_folder(first, &name, rest);
         let is_descriptor = command.redirections.iter().any(|one| one.way == Way::Descriptor);
-        let others =
-            if is_descriptor || !has_input && !command.is_piped { self.read } else { None };
+        let others = if is_descriptor || !has_input && !command.is_piped {
+            join(self.read, enclosing)
+        } else {
+            None
+        };
         let input = join(own, join(if has_input { None } else { mentioned }, others));
         self.program(command, input);
+    }
+
+    /// A program whose name the text makes, with a value among its arguments.
+    fn unknown_program(&mut self, command: &Command, first: &Word, rest: &[Word]) {
+        let function = command.function.as_deref();
+        // One of several programs that the author names.
+        let is_listed = first.parts.iter().all(|part| match part {
+            Part::Text(text) => text.is_empty(),
+            Part::Variable(variable) => self.texts.get(&variable.name).is_some_and(|texts| {
+                texts.iter().all(|text| !RUN_ALL.contains(&text.as_str()) && !is_any_shell(text))
+            }),
+            _ => false,
+        });
+        let is_given = rest.iter().any(|word| self.taint(word, function).is_some());
+        if is_given && !is_listed {
+            let message = format!(
+                "`{}` is a program that the text makes the name of, so nobody knows what it does with \
+                 the value",
+                shown(first)
+            );
+            self.doubt(&first.range, message, "write the name of the program as a literal");
+        }
+    }
+
+    /// A program that finds what it runs in the folder that a value has chosen.
+    fn runs_in_chosen_folder(&mut self, first: &Word, name: &str, rest: &[Word]) {
+        let Some(taint) = self.moved.filter(|taint| taint.shape == Shape::Free) else { return };
+        let is_below = |path: &str| path.contains('/') && !path.starts_with(['/', '~', '$']);
+        let file = match name {
+            "." | "source" => rest.first(),
+            _ if is_any_shell(name) => rest.iter().find(|word| !word.begins().starts_with('-')),
+            _ => None,
+        };
+        let file = file.and_then(Word::literal).filter(|file| !file.starts_with(['/', '~']));
+        if is_below(name) || file.is_some() || LOAD_FROM_FOLDER.contains(&name) {
+            let message = format!(
+                "`{}` runs what the folder holds that the value before chooses with `cd`",
+                shown(first)
+            );
+            let help =
+                "write the folder as `cwd` beside `run`; for a choice among several, use an `enum`";
+            self.report(&first.range, "model-chosen-program", message, help, taint);
+        }
     }
 
     /// The text of a word, with variables that only ever have one value.
@@ -215,6 +344,11 @@ fn started(words: &[Word]) -> &[Word] {
         words = rest;
     }
     words
+}
+
+/// Whether a variable of a text decides what programs load or run, or which program a name starts.
+fn decides_what_runs(name: &str) -> bool {
+    is_dangerous_env(name) || matches!(name, "BASH_ALIASES" | "BASH_CMDS")
 }
 
 /// A word as messages show it.

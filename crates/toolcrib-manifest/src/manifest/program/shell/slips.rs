@@ -118,7 +118,7 @@ impl SlipReader<'_> {
                 Part::Text(_) => {}
                 Part::Variable(variable) => self.variable(variable, word, in_function),
                 Part::Substitution { commands, .. } => self.commands(commands),
-                Part::Process { range, commands } => {
+                Part::Process { range, commands, .. } => {
                     self.of_bash(range.clone(), "<(…)");
                     self.commands(commands);
                 }
@@ -138,7 +138,7 @@ impl SlipReader<'_> {
         let written = self.text.get(range.clone()).unwrap_or_default();
         let behind = written.strip_prefix("${").and_then(|rest| rest.strip_prefix(name.as_str()));
         let is_of_bash = behind.is_some_and(|rest| rest.starts_with(['^', ',', '/', '[', '@']))
-            || matches!(form, Form::Indirect | Form::Expanded)
+            || matches!(form, Form::Indirect | Form::Expanded | Form::Keys | Form::Names)
             || behind.is_some_and(|rest| rest.starts_with(':')) && !expressions.is_empty();
         if is_of_bash {
             self.of_bash(range.clone(), written);

@@ -11,6 +11,8 @@ pub(super) struct Command {
     pub(super) redirections: Vec<Redirection>,
     /// Whether it reads what the command before it writes.
     pub(super) is_piped: bool,
+    /// Whether `coproc` stands before it: any later command may write to it.
+    pub(super) is_coproc: bool,
     /// The function to whose body it belongs.
     pub(super) function: Option<String>,
 }
@@ -82,6 +84,8 @@ pub(super) enum Part {
     Process {
         range: Range<usize>,
         commands: Vec<Command>,
+        /// Whether it is `>(…)`, whose commands read what others write.
+        is_written: bool,
     },
     /// `$((…))` or `$[…]`.
     Expression(Vec<Part>),
@@ -99,6 +103,8 @@ pub(super) struct Variable {
     pub(super) expressions: Vec<Part>,
     /// The words behind an operator: `${NAME:-…}`.
     pub(super) operands: Vec<Part>,
+    /// Whether the operands become its value: `${NAME:=…}`.
+    pub(super) is_assigned: bool,
 }
 
 /// What becomes of the value of a variable.
@@ -111,6 +117,10 @@ pub(super) enum Form {
     Indirect,
     /// `${NAME@P}`: expanded once more.
     Expanded,
+    /// `${!NAME[@]}`: the indexes of an array.
+    Keys,
+    /// `${!NAME*}`: the names of variables that begin so.
+    Names,
 }
 
 impl Word {

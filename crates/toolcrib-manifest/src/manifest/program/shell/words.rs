@@ -44,7 +44,8 @@ impl Reader<'_> {
                 '<' | '>' if parts.is_empty() && (self.begins("<(") || self.begins(">(")) => {
                     self.at += 2;
                     let commands = self.below(End::Parenthesis);
-                    parts.push(Part::Process { range: start..self.at, commands });
+                    let is_written = next == '>';
+                    parts.push(Part::Process { range: start..self.at, commands, is_written });
                 }
                 '(' if may_assign && ends_with_assignment(&parts) => break,
                 // A pattern such as `@(a|b)`.
@@ -195,18 +196,19 @@ impl Reader<'_> {
             if self.begins("@]") || self.begins("*]") {
                 self.at += 2;
                 // `${!NAME[@]}` lists the indexes.
-                form = if form == Form::Indirect { Form::Length } else { form };
+                form = if form == Form::Indirect { Form::Keys } else { form };
             } else {
                 expressions.extend(self.expression("]"));
             }
         } else if form == Form::Indirect && (self.begins("@}") || self.begins("*}")) {
             self.at += 1;
-            form = Form::Length;
+            form = Form::Names;
         }
         if self.begins("@P") || self.begins("@p") {
             form = Form::Expanded;
         }
         let is_offset = self.begins(":") && !self.rest()[1..].starts_with(['-', '=', '?', '+']);
+        let is_assigned = self.begins(":=") || self.begins("=");
         if is_offset {
             self.at += 1;
             expressions.extend(self.expression("}"));
@@ -216,6 +218,7 @@ impl Reader<'_> {
         let mut variable = Variable::new(name, start..self.at, is_quoted, form);
         variable.expressions = expressions;
         variable.operands = operands;
+        variable.is_assigned = is_assigned;
         Part::Variable(variable)
     }
 
@@ -310,7 +313,8 @@ impl Reader<'_> {
 
 impl Variable {
     pub(super) fn new(name: String, range: Range<usize>, is_quoted: bool, form: Form) -> Self {
-        Self { name, range, is_quoted, form, expressions: Vec::new(), operands: Vec::new() }
+        let (expressions, operands) = (Vec::new(), Vec::new());
+        Self { name, range, is_quoted, form, expressions, operands, is_assigned: false }
     }
 }
 

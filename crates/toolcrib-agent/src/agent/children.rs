@@ -92,6 +92,9 @@ impl Driver<'_> {
                         jobs.push(Job { agent, task, control });
                     }
                     Err(error) => {
+                        if self.agent.knows(&task.run).await? {
+                            cancel(self.agent, &task, &error.to_string()).await?;
+                        }
                         let end = ChildEnd::lost(&task.parent, task.run, error.to_string());
                         self.end_child(task.parent.call, end).await?;
                     }
@@ -149,7 +152,9 @@ impl Driver<'_> {
                     let has_ended =
                         self.run.child_end(&task.parent.call, task.parent.index).is_some();
                     if !has_ended && self.agent.knows(&task.run).await? {
-                        let agent = Arc::new(self.agent.for_child(&task.parent)?);
+                        // Nothing of a run is needed to cancel it but its journal: its agent may be gone.
+                        let agent = self.agent.for_child(&task.parent).map(Arc::new);
+                        let agent = agent.unwrap_or_else(|_| Arc::clone(self.agent));
                         cancel(&agent, &task, reason).await?;
                     }
                 }

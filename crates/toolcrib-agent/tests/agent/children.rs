@@ -325,6 +325,35 @@ async fn cancelling_a_run_cancels_its_sub_agents_and_leaves_no_approval_behind()
 }
 
 #[tokio::test]
+async fn without_its_agent_a_task_fails_or_can_be_cancelled() {
+    for cancels in [false, true] {
+        let stores = Stores::new();
+        let task = json!({"agent_name": "helper", "task_name": "x", "input": "Go."});
+        let turns = [ScriptedTurn::call("new_task", task), ScriptedTurn::text("Done.")];
+        let root = Arc::new(ScriptedModel::new(turns));
+        let helper = Arc::new(ScriptedModel::new([ScriptedTurn::call("deploy", json!({}))]));
+        let helper = Agent::builder(stores.executor(), helper).name("helper").build();
+        let report = stores.builder(root.clone()).sub_agent(helper).build().run("Lead.").await;
+        let report = report.unwrap();
+        assert_eq!(report.state(), RunState::RequiresAction);
+        let agent = stores.builder(root).build();
+        if cancels {
+            let report = agent.cancel(report.id(), "changed my mind").await.unwrap();
+            assert_eq!(report.state(), RunState::Cancelled);
+        } else {
+            let report = agent.resume(report.id()).await.unwrap();
+            let said = transcript(&report);
+            assert_eq!(report.text(), "Done.", "{said:?}");
+            assert!(
+                said.iter().any(|line| line.contains("there is no agent `helper`")),
+                "{said:?}"
+            );
+        }
+        assert!(stores.executor().suspensions().unwrap().all().await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
 async fn denying_the_call_ends_its_sub_agents() {
     let stores = Stores::new();
     let agent = stores.agent();

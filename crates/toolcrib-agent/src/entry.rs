@@ -213,6 +213,29 @@ pub struct Summary {
     pub item: Item,
 }
 
+impl JournalEntry {
+    /// The stable word for its kind, for example `model_answered`.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "started",
+            Self::Input { .. } => "input",
+            Self::BudgetNotice { .. } => "budget_notice",
+            Self::ModelRequested { .. } => "model_requested",
+            Self::ModelLost { .. } => "model_lost",
+            Self::ModelAnswered { .. } => "model_answered",
+            Self::SummaryRequested { .. } => "summary_requested",
+            Self::Compacted(_) => "compacted",
+            Self::CallsStarted { .. } => "calls_started",
+            Self::CallFinished { .. } => "call_finished",
+            Self::CallSuspended { .. } => "call_suspended",
+            Self::ChildFinished { .. } => "child_finished",
+            Self::Paused { .. } => "paused",
+            Self::Resumed => "resumed",
+            Self::Finished { .. } => "finished",
+        }
+    }
+}
+
 /// A call that is about to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

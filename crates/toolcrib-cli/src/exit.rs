@@ -11,6 +11,8 @@ pub enum Exit {
     Failure,
     /// 2: the command could not run: invalid arguments, an unreadable config, an occupied port.
     Usage,
+    /// 3: a run waits for somebody.
+    Waiting,
     /// 130: interrupted (Ctrl-C), as shells report it.
     Interrupted,
 }
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
             Exit::Success => 0,
             Exit::Failure => 1,
             Exit::Usage => 2,
+            Exit::Waiting => 3,
             Exit::Interrupted => 130,
         })
     }

@@ -1,4 +1,4 @@
-//! Approvers for `toolcrib call`: the operator at the terminal, or an explicit flag.
+//! Approvers for `toolcrib call`, and the question of `toolcrib run`: the operator at the terminal, or an explicit flag.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -63,8 +63,13 @@ impl Approver for Terminal {
 
 /// The call, the reason for the approval, and the question.
 fn question(request: &ApprovalRequest) -> String {
+    format!("{}\nRun it? [y/N] ", call_to_decide(request, ""))
+}
+
+/// The call and the reason for the approval. `place` is a note behind the first words.
+pub(crate) fn call_to_decide(request: &ApprovalRequest, place: &str) -> String {
     format!(
-        "{WARNING}approval needed{WARNING:#} {STRONG}{}{STRONG:#}{}\nRun it? [y/N] ",
+        "{WARNING}approval needed{WARNING:#}{place} {STRONG}{}{STRONG:#}{}",
         request.tool,
         // The text starts with the tool's name.
         fully_visible_text(&request.text()[request.tool.len()..])

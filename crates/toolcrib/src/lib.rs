@@ -1,6 +1,8 @@
 #![doc = include_str!("docs/guide.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "agent")]
+pub mod agents;
 #[cfg(feature = "manifests")]
 pub mod control_plane;
 mod crib;
@@ -30,6 +32,8 @@ pub mod upstreams;
 pub use crate::settings::reload::ConfigReload;
 pub use crib::{BuildError, Toolcrib, ToolcribBuilder, UnknownToolset};
 
+#[cfg(feature = "agent")]
+pub use toolcrib_agent as agent;
 #[cfg(feature = "builtins")]
 pub use toolcrib_builtins as builtins;
 #[cfg(feature = "cel")]

@@ -1,7 +1,7 @@
 //! The shipped `config.yml` is the defaults, written down.
-#![cfg(feature = "http")]
+#![cfg(all(feature = "agent", feature = "http"))]
 #![cfg_attr(
-    feature = "http",
+    all(feature = "agent", feature = "http"),
     expect(clippy::expect_used, reason = "a test that cannot be set up fails")
 )]
 
@@ -57,6 +57,8 @@ fn every_example_in_the_shipped_config_is_right() {
             "policy",
             "secrets",
             "secret_folders",
+            "providers",
+            "agents",
             "registry",
             "toolsets",
             "projects",

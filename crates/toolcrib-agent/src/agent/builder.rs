@@ -107,6 +107,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Changes the limits of each run.
+    #[must_use]
+    pub fn change_budget(mut self, change: impl FnOnce(Budget) -> Budget) -> Self {
+        self.budget = change(self.budget);
+        self
+    }
+
     /// Sets when failed requests are sent again.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -433,16 +434,7 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;
-        let answers = {
-            let mut work = std::pin::pin!(turn.start_batch(calls));
-            tokio::select! {
-                answers = &mut work => answers,
-                () = self.control.stopped() => {
-                    turn.cancel();
-                    work.await
-                }
-            }
-        };
+        let answers = self.until_stopped(&turn, Box::pin(turn.start_batch(calls))).await;
         let entry = |answer| match answer {
             CallAnswer::Done(result) => finished(result),
             CallAnswer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },
@@ -486,7 +478,10 @@ impl<'a> Driver<'a> {
         let mut core = Run::from_answers(&turn, answers)?;
         let updated: Result<(), RunError> = match update {
             CallUpdate::TakeOver { .. } => core.expire(&turn).await.map(drop),
-            CallUpdate::Resolve(id, resolution) => core.resolve(&turn, &id, *resolution).await,
+            CallUpdate::Resolve(id, resolution) => {
+                let work = Box::pin(core.resolve(&turn, &id, *resolution));
+                self.until_stopped(&turn, work).await
+            }
             CallUpdate::Submit(outputs) => core.submit(&turn, outputs).await,
             CallUpdate::Cancel => core.cancel(&turn).await.map(drop),
         };
@@ -508,6 +503,21 @@ impl<'a> Driver<'a> {
             self.append(entries).await?;
         }
         Ok(updated?)
+    }
+
+    /// Does work of a turn. If the run is to stop, running calls are cancelled, and their answers are still waited for.
+    async fn until_stopped<T>(
+        &self,
+        turn: &Turn,
+        mut work: Pin<Box<impl Future<Output = T> + ?Sized>>,
+    ) -> T {
+        tokio::select! {
+            done = &mut work => done,
+            () = self.control.stopped() => {
+                turn.cancel();
+                work.await
+            }
+        }
     }
 
     /// Finds calls that were suspended just before their process ended.

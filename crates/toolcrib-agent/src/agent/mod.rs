@@ -167,10 +167,22 @@ impl Agent {
         call: &SuspensionId,
         resolution: Resolution,
     ) -> Result<RunReport, AgentError> {
+        self.resolve_with(run, call, resolution, &RunControl::new()).await
+    }
+
+    /// As [`resolve`](Self::resolve), under control of somebody else: if the run is stopped meanwhile, the call is
+    /// cancelled and answered. The run itself is paused or cancelled when it is continued under the same control.
+    pub async fn resolve_with(
+        &self,
+        run: &RunId,
+        call: &SuspensionId,
+        resolution: Resolution,
+        control: &RunControl,
+    ) -> Result<RunReport, AgentError> {
         let before = self.load(run).await?;
         let owner = before.run_of(call).map_or(run, RunReport::id);
         let update = CallUpdate::Resolve(call.clone(), Box::new(resolution));
-        self.update(run, owner, update).await
+        self.update(run, owner, update, control).await
     }
 
     /// Submits the outputs of all calls of a run and its sub-agents that wait for the client.
@@ -179,21 +191,22 @@ impl Agent {
         run: &RunId,
         outputs: Vec<Submission>,
     ) -> Result<RunReport, AgentError> {
+        let control = RunControl::new();
         let before = self.load(run).await?;
         let for_client = |one: &&RunReport| one.run().waits_for_client();
         let owners: Vec<&RunReport> = before.all().into_iter().filter(for_client).collect();
         if owners.len() < 2 {
             let owner = owners.first().map_or(run, |owner| owner.id());
-            return self.update(run, owner, CallUpdate::Submit(outputs)).await;
+            return self.update(run, owner, CallUpdate::Submit(outputs), &control).await;
         }
         let mut left = outputs;
         for owner in &owners[1..] {
             let is_its = |one: &Submission| owner.run().has_call(&one.call_id);
             let (its, others) = left.into_iter().partition(is_its);
             left = others;
-            self.update(run, owner.id(), CallUpdate::Submit(its)).await?;
+            self.update(run, owner.id(), CallUpdate::Submit(its), &control).await?;
         }
-        self.update(run, owners[0].id(), CallUpdate::Submit(left)).await
+        self.update(run, owners[0].id(), CallUpdate::Submit(left), &control).await
     }
 
     /// Updates waiting calls of a run or of one of its sub-agents.
@@ -202,9 +215,10 @@ impl Agent {
         run: &RunId,
         owner: &RunId,
         update: CallUpdate,
+        control: &RunControl,
     ) -> Result<RunReport, AgentError> {
         let agent = self.0.for_run(owner).await?;
-        let driver = Driver::load(&agent, owner, &RunControl::new()).await?;
+        let driver = Driver::load(&agent, owner, control).await?;
         let report = Box::pin(driver.update(update)).await?;
         if owner == run { Ok(report) } else { self.load(run).await }
     }

@@ -1,5 +1,6 @@
 //! Where a run stands.
 
+use serde_json::{Value, json};
 use toolcrib_core::run::RunId;
 use toolcrib_core::suspension::{Suspension, SuspensionId};
 
@@ -83,5 +84,37 @@ impl RunReport {
     /// What it has used.
     pub fn spent(&self) -> &Spent {
         self.run.spent()
+    }
+
+    /// The report as JSON: `run`, `agent`, `state`, `text`, `outcome`, `waiting` (the ids of waiting calls with their tools
+    /// and arguments) and `spent`.
+    pub fn to_value(&self) -> Value {
+        let waiting = self.waiting().map(|call| {
+            json!({
+                "id": call.id().as_str(),
+                "call_id": call.call_id(),
+                "tool": call.tool(),
+                "arguments": call.shown().arguments,
+                "expires_at": call.expires_at().unix_millis(),
+            })
+        });
+        let spent = self.spent();
+        json!({
+            "run": self.id.as_str(),
+            "agent": self.run.agent(),
+            "state": self.state().as_str(),
+            "text": self.text(),
+            "outcome": self.outcome(),
+            "waiting": waiting.collect::<Vec<_>>(),
+            "spent": {
+                "turns": spent.turns,
+                "calls": spent.calls,
+                "input_tokens": spent.usage.input,
+                "output_tokens": spent.usage.output,
+                "cost_nanodollars": spent.cost,
+                "unknown_requests": spent.unknown_requests,
+                "seconds": spent.time.as_secs_f64(),
+            },
+        })
     }
 }

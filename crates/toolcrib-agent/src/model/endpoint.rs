@@ -28,15 +28,16 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 #[derive(Clone)]
 pub struct Endpoint {
     wire: Wire,
+    pub(super) base: String,
     url: String,
     head: RequestHead,
     api_key: Option<SecretString>,
     headers: Vec<(String, SecretString)>,
     addresses: AddressPolicy,
-    timeouts: EndpointTimeouts,
+    pub(super) timeouts: EndpointTimeouts,
     prices: Option<Prices>,
     context_window: Option<u64>,
-    client: Client,
+    pub(super) client: Client,
 }
 
 /// How long an [`Endpoint`] waits.
@@ -55,6 +56,22 @@ impl Default for EndpointTimeouts {
     }
 }
 
+/// Checks the base URL of an API without using the network: `http` or `https`, without user, query and fragment. The
+/// error says what to write instead.
+pub fn check_base_url(base_url: &str) -> Result<(), String> {
+    let target = Target::parse(base_url, NamedBy::Operator)
+        .map_err(|error| format!("the base URL cannot be used: {error}"))?;
+    let url = target.url();
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(
+            "a base URL has no query and no fragment: write scheme, host and path, such as \
+                    https://api.example.com/v1"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
 impl Endpoint {
     /// The model `model` of the API below `base_url`, for example `https://api.openai.com/v1`.
     pub fn new(wire: Wire, base_url: &str, model: &str) -> Self {
@@ -66,6 +83,7 @@ impl Endpoint {
         };
         Self {
             wire,
+            base: base.to_owned(),
             url: format!("{base}/{path}"),
             head: RequestHead::new(model, format!("{base} {model}")),
             api_key: None,
@@ -128,7 +146,7 @@ impl Endpoint {
         self
     }
 
-    fn request_headers(&self) -> Result<HeaderMap, AttemptError> {
+    pub(super) fn request_headers(&self) -> Result<HeaderMap, AttemptError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut add = |name: &str, value: &str| {
@@ -242,12 +260,12 @@ impl Endpoint {
     }
 }
 
-fn setup(message: String) -> AttemptError {
+pub(super) fn setup(message: String) -> AttemptError {
     AttemptError::new(AttemptErrorKind::Setup, message)
 }
 
 /// The innermost cause of a transport error: the outer texts contain the URL.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -264,7 +282,7 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 /// The error for a response without success.
-async fn refused(mut response: TransportResponse, limit: Duration) -> AttemptError {
+pub(super) async fn refused(mut response: TransportResponse, limit: Duration) -> AttemptError {
     let mut body = Vec::new();
     // Its status says enough if the body cannot be read.
     while let Ok(Ok(Some(piece))) = timeout(limit, response.chunk()).await {

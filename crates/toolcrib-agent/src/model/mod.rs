@@ -3,6 +3,8 @@
 #[cfg(feature = "http")]
 mod endpoint;
 mod error;
+#[cfg(feature = "http")]
+mod listing;
 mod scripted;
 
 use toolcrib_tool::BoxFuture;
@@ -11,7 +13,7 @@ use toolcrib_wire::model::{Answer, DecoderSettings, ModelEvent, RequestHead, Wir
 use crate::budget::Prices;
 
 #[cfg(feature = "http")]
-pub use endpoint::{Endpoint, EndpointTimeouts};
+pub use endpoint::{Endpoint, EndpointTimeouts, check_base_url};
 pub use error::{AttemptError, AttemptErrorKind};
 pub use scripted::{ScriptedModel, ScriptedTurn};
 

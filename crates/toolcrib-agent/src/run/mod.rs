@@ -194,6 +194,11 @@ impl AgentRun {
         self.compactions.count
     }
 
+    /// Why it is paused, if it is.
+    pub fn paused(&self) -> Option<&str> {
+        self.paused.as_deref()
+    }
+
     /// How it ended, if it did.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()

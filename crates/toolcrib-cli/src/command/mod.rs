@@ -1,10 +1,13 @@
 //! The commands, their options and their help.
 
+pub(crate) mod agents;
 pub(crate) mod manifests;
 pub(crate) mod servers;
 pub(crate) mod setup;
 pub(crate) mod tools;
 
+use crate::command::agents::run as run_agent;
+use crate::command::agents::runs;
 use crate::command::manifests::accept;
 use crate::command::manifests::check;
 use crate::command::manifests::enable;
@@ -51,13 +54,14 @@ use crate::options::{Options, ServerFlags};
   toolcrib list                                  list the tools
   toolcrib search disk space                     find a tool
   toolcrib call calculator expression='2 + 2'    call a tool
+  toolcrib run 'Which disks are nearly full?'    let an agent work with the tools
   toolcrib check tools.d                         check manifests
   toolcrib test tools.d                          run the tests in them
   toolcrib mcp                                   serve MCP on standard input and output
   toolcrib serve                                 serve the HTTP API and MCP on 127.0.0.1:7777
 
 Exit codes: 0 success; 1 a call, a test or a check failed, or nothing was found; 2 the command could
-not run; 130 interrupted."
+not run; 3 a run of an agent waits for somebody; 130 interrupted."
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -79,6 +83,10 @@ pub(crate) enum Command {
     Search(search::SearchOptions),
     /// Call a tool
     Call(call::CallOptions),
+    /// Let an agent work with the tools until it has an answer
+    Run(run_agent::RunOptions),
+    /// List, show, cancel and export runs of agents
+    Runs(runs::RunsOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
     /// Create a manifest for a new tool, with comments and tests
@@ -141,7 +149,7 @@ impl Command {
 
     /// Whether the command calls tools or serves them to others.
     pub(crate) fn calls_tools(&self) -> bool {
-        self.is_server() || matches!(self, Self::Call(_) | Self::Test(_))
+        self.is_server() || matches!(self, Self::Call(_) | Self::Run(_) | Self::Test(_))
     }
 
     /// Whether the command serves until it is stopped.
@@ -197,6 +205,8 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::List(own) => list::run(options, own),
         Command::Show(own) => show::run(options, own),
         Command::Call(own) => call::run(options, own),
+        Command::Run(own) => run_agent::run(options, own),
+        Command::Runs(own) => runs::run(options, own),
         Command::Check(own) => check::run(options, own),
         Command::New(own) => new::run(options, own),
         Command::Enable(own) => enable::run(options, own),

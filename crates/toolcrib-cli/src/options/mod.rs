@@ -132,6 +132,11 @@ impl From<Option<String>> for ToolsetChoice {
 }
 
 impl ToolsetChoice {
+    /// The name of the toolset, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.toolset.as_deref()
+    }
+
     /// The options of a turn over these tools.
     pub(crate) fn turn_options(&self, crib: &Toolcrib) -> Result<TurnOptions, UnknownToolset> {
         let options = crib.turn_options();

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use toolcrib::manifest::directory::{DirectoryLoad, FileLoad};
 use toolcrib::manifest::{Diagnostic, Severity};
-use toolcrib::tool::{canonical_json, exact, fully_visible};
+use toolcrib::tool::{canonical_json, exact, fully_visible, fully_visible_text};
 use tracing::Level;
 
 /// Errors and refused calls.
@@ -247,9 +247,19 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
+/// An argument quoted for a shell, so that it is visibly one argument.
+pub(crate) fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    let shown = fully_visible_text(argument).replace('\n', "\\n");
+    format!("'{}'", shown.replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::fold;
+    use super::{fold, quoted};
 
     #[test]
     fn lines_are_folded_at_blanks_and_long_words_stay_whole() {
@@ -257,5 +267,19 @@ mod tests {
         assert_eq!(fold("aaaaaaaaaaaa b", 2, 1, 8), "aaaaaaaaaaaa\n b");
         assert_eq!(fold("a bb ccc", 2, 4, usize::MAX), "a bb ccc");
         assert_eq!(fold("", 2, 4, 8), "");
+    }
+
+    #[test]
+    fn an_argument_is_quoted_where_a_shell_would_need_it() {
+        for (argument, shown) in [
+            ("--tail=5", "--tail=5"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+            ("$(id)", "'$(id)'"),
+            ("a\nb\u{1b}[2J", "'a\\nb\\u{1b}[2J'"),
+        ] {
+            assert_eq!(quoted(argument), shown);
+        }
     }
 }

@@ -125,6 +125,19 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     Ok(started)
 }
 
+/// Builds the crib for a run of an agent, and reports invalid files on standard error. Its calls can wait, since the run
+/// can be continued by another process.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Started> {
+    let mut loaded = config(options)?;
+    for warning in create_state_folder(&mut loaded) {
+        screen::note(warning);
+    }
+    prepare(&loaded)?;
+    let started = build_of(&loaded, Secrets::read, resources)?;
+    screen::broken_files(started.manifests.files());
+    Ok(started)
+}
+
 /// Builds the crib for a dry run: nothing is opened, and no command is run to get a secret, unless
 /// the tool may belong to another MCP server, which gets the secrets it needs.
 pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {

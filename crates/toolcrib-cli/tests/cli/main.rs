@@ -10,6 +10,7 @@ macro_rules! screen {
     };
 }
 
+mod agents;
 mod calls;
 mod harness;
 mod load;
@@ -21,7 +22,6 @@ mod servers;
 // Dependencies of the library that this binary does not use.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
-    comfy_table as _, similar as _, terminal_size as _, tokio as _, toolcrib as _,
-    toolcrib_builtins as _, toolcrib_cli as _, toolcrib_sandbox as _, tracing as _,
-    tracing_subscriber as _,
+    comfy_table as _, similar as _, terminal_size as _, toolcrib_builtins as _, toolcrib_cli as _,
+    toolcrib_sandbox as _, tracing as _, tracing_subscriber as _,
 };

@@ -159,6 +159,11 @@ async fn serve(
     state: &Mutex<ServerState>,
 ) -> std::io::Result<()> {
     let request = http::read_request(&mut connection).await?;
+    if request.path.ends_with("/models") {
+        // No reply of the script: nothing was asked of the model.
+        let list = serde_json::json!({"object": "list", "data": [{"id": "scripted"}]});
+        return http::send_status(&mut connection, 200, &[], &list.to_string()).await;
+    }
     let decided = lock(state).decide(wire, request);
     match decided {
         Ok((reply, number)) => {

@@ -62,6 +62,8 @@ pub struct Toolcrib {
     #[cfg(all(unix, feature = "manifests"))]
     live_config: LiveConfig,
     runs: Option<Arc<dyn Journal>>,
+    #[cfg(feature = "agent")]
+    agents: crate::agents::LiveAgents,
     #[cfg(feature = "http")]
     pub(crate) answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     /// The store in which tasks of MCP clients outlive the server.
@@ -185,6 +187,12 @@ impl Toolcrib {
     /// The journals of runs, if there are any: of [`Run`](toolcrib_core::run::Run)s and of agents.
     pub fn runs(&self) -> Option<&Arc<dyn Journal>> {
         self.runs.as_ref()
+    }
+
+    /// The settings of agents.
+    #[cfg(feature = "agent")]
+    pub(crate) fn live_agents(&self) -> &crate::agents::LiveAgents {
+        &self.agents
     }
 
     /// The store in which tasks of MCP clients outlive the server, if there is one

@@ -1,6 +1,10 @@
 //! The config file, composed of its sections. Every default here is the one that `config.yml`
 //! shows.
 
+#[cfg(feature = "agent")]
+mod agent;
+#[cfg(feature = "agent")]
+mod agents;
 #[cfg(feature = "builtins")]
 mod builtins;
 mod calls;
@@ -13,6 +17,8 @@ mod layers;
 mod mcp;
 mod names;
 mod places;
+#[cfg(feature = "agent")]
+mod providers;
 #[cfg(all(unix, feature = "manifests"))]
 pub(crate) mod reload;
 mod sandbox;
@@ -36,6 +42,12 @@ use toolcrib_core::policy::Policy;
 use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
+#[cfg(feature = "agent")]
+pub use agent::{Agent, Dollars};
+#[cfg(feature = "agent")]
+pub(crate) use agents::undeclared_model;
+#[cfg(feature = "agent")]
+pub use agents::{AgentBudget, AgentEntry};
 #[cfg(feature = "builtins")]
 pub use builtins::{Bash, Builtins, Paths};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
@@ -48,6 +60,11 @@ pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIAB
 pub use mcp::{Mcp, Tasks};
 pub use names::Registry;
 pub use places::{Audit, Keep, KeepOutputs, KeepRuns, Manifests, State, Workspace};
+#[cfg(feature = "agent")]
+pub use providers::{
+    BaseUrl, Capabilities, ModelName, ModelPrices, ModelSettings, Price, Provider, ProviderKind,
+    ProviderLimits, SecretReference,
+};
 pub use sandbox::{Limits, Sandbox, SandboxRequire};
 pub use secrets::SecretSource;
 pub use setup::SetupError;
@@ -104,6 +121,15 @@ pub struct Config {
     /// relative to the config file. `$CREDENTIALS_DIRECTORY`, which systemd sets, is always
     /// included.
     pub secret_folders: Vec<PathBuf>,
+    /// Providers of models, for agents.
+    #[cfg(feature = "agent")]
+    pub providers: BTreeMap<String, Provider>,
+    /// The limits of agents' runs.
+    #[cfg(feature = "agent")]
+    pub agent: Agent,
+    /// Agents: models with an instruction, tools and limits.
+    #[cfg(feature = "agent")]
+    pub agents: BTreeMap<String, AgentEntry>,
     /// State that outlives the program.
     pub state: State,
     /// The audit log.

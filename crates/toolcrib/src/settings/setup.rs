@@ -78,6 +78,8 @@ impl ToolcribBuilder {
             .meta_tools(config.builtins.meta);
         #[cfg(not(feature = "builtins"))]
         let this = self;
+        #[cfg(feature = "agent")]
+        let this = this.agents(config);
         let builder = this
             .own_places(config.own_places())
             .working_folders(config.working_folders())

@@ -119,6 +119,8 @@ impl ToolcribBuilder {
             #[cfg(all(unix, feature = "manifests"))]
             live_config: LiveConfig::default(),
             runs: self.runs,
+            #[cfg(feature = "agent")]
+            agents: self.agents,
             #[cfg(feature = "http")]
             answers: self.answers,
             #[cfg(feature = "mcp")]

@@ -89,6 +89,8 @@ pub struct ToolcribBuilder {
     enabled_builtins: Option<Vec<toolcrib_core::Pattern>>,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn Journal>>,
+    #[cfg(feature = "agent")]
+    agents: crate::agents::LiveAgents,
     #[cfg(feature = "http")]
     answers: Option<Arc<dyn toolcrib_http::AnswerStore>>,
     #[cfg(feature = "mcp")]
@@ -402,6 +404,13 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.executor = self.executor.approver(approver);
+        self
+    }
+
+    /// Sets the providers and agents of a config.
+    #[cfg(feature = "agent")]
+    pub(crate) fn agents(self, config: &crate::settings::Config) -> Self {
+        self.agents.replace(config);
         self
     }
 

@@ -16,7 +16,9 @@ use crate::settings::Config;
 ///
 /// The environment variables of secrets are read once, at the start, and are then removed from the environment. A
 /// secret that gets such a source, or had one, therefore needs a restart although `secrets` is listed here.
-const LIVE_KEYS: [&str; 20] = [
+const LIVE_KEYS: [&str; 23] = [
+    "agent",
+    "agents",
     "approval.timeout",
     "audit.keep",
     "audit.max_age",
@@ -28,6 +30,7 @@ const LIVE_KEYS: [&str; 20] = [
     "manifests.trusted",
     "output",
     "policy",
+    "providers",
     "secret_folders",
     "secrets",
     "server.concurrent",
@@ -109,8 +112,8 @@ impl Toolcrib {
     /// started, as `read` returns it.
     ///
     /// These settings then take effect: policy, toolsets, limits of calls and of output, secrets in files, folders and
-    /// commands, enabled built-in tools, trusted manifests and the clients of the HTTP API. Other settings need a
-    /// restart. Running calls, and those that wait for approval, keep the settings they started with.
+    /// commands, enabled built-in tools, trusted manifests, the clients of the HTTP API, and providers and agents, for
+    /// runs that begin or continue afterwards. Other settings need a restart. Running calls, and those that wait for approval, keep the settings they started with.
     pub fn follow_config(
         &self,
         config: &Config,
@@ -259,6 +262,8 @@ impl FollowedConfig {
         crib.expect_config(config);
         crib.executor().replace_policy(config.policy.clone());
         crib.replace_toolsets(toolsets);
+        #[cfg(feature = "agent")]
+        crib.live_agents().replace(config);
         #[cfg(unix)]
         crib.apply_retention(config);
         if let Some(manifests) = crib.manifests() {

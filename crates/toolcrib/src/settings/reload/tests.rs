@@ -31,6 +31,32 @@ fn what_changes_is_in_effect_and_what_needs_a_restart_is_named_until_then() {
     assert!(crib.turn_in("reader").is_err());
 }
 
+#[cfg(feature = "agent")]
+#[test]
+fn agents_of_a_reloaded_config_apply_to_runs_that_begin_afterwards() {
+    use crate::agents::AgentName;
+
+    let agents = |model: &str| {
+        format!(
+            "providers: {{p: {{kind: chat, base_url: 'http://127.0.0.1:9/v1', models: {{a: {{}}}}}}}}\n\
+             agents: {{one: {{model: {model}}}}}\n"
+        )
+    };
+    let (crib, texts) = followed("", &Secrets::default());
+    let one = AgentName::Entry("one".to_owned());
+    assert!(crib.agent(&one, crib.turn_options()).is_err());
+    agents("p/a").clone_into(&mut texts.lock().unwrap());
+    let report = crib.reload_config().unwrap().unwrap();
+    assert_eq!(report.needs_restart, [""; 0]);
+    assert!(report.changed.contains(&"agents.one.model".to_owned()), "{report:?}");
+    assert_eq!(crib.default_agent().unwrap(), one);
+    assert!(crib.agent(&one, crib.turn_options()).is_ok());
+    agents("p/b").clone_into(&mut texts.lock().unwrap());
+    crib.reload_config().unwrap();
+    let error = crib.agent(&one, crib.turn_options()).err().unwrap().to_string();
+    assert!(error.contains("`p/b`") && error.contains("`a`"), "{error}");
+}
+
 /// A crib that follows a config, with a handle to replace the config.
 fn followed(text: &str, secrets: &Secrets) -> (Toolcrib, Arc<Mutex<String>>) {
     let first = config(text);

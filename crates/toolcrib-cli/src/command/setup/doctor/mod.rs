@@ -3,6 +3,7 @@
 mod findings;
 mod machine;
 mod promises;
+mod providers;
 mod settings;
 mod storage;
 mod tools;
@@ -26,7 +27,8 @@ use crate::{Exit, startup};
   toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
   toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
 
-Doctor runs no tools and no commands for secrets, and leaves nothing behind. The state of other MCP servers
+Doctor runs no tools and no commands for secrets, and leaves nothing behind. It asks every provider of models once for
+its models. The state of other MCP servers
 comes from the servers that run with this config; with --connect, doctor starts or connects to each of them,
 with the secrets that it needs. Exit code 1: at least one check failed.")]
 pub(crate) struct DoctorOptions {
@@ -47,6 +49,7 @@ pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow:
             findings.section("Tools");
             tools::look(options, &loaded, &mut findings);
             upstreams::look(options, own.connect.connect, &mut findings);
+            providers::look(options, &loaded, &mut findings);
             promises::promises(&machine, Some(loaded.config()))
         }
         // Standard error already names the errors and their positions.

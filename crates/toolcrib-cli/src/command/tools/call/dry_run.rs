@@ -67,7 +67,7 @@ fn text(dry: &DryRun) -> String {
 }
 
 fn command(plan: &CommandPlan, text: &mut String) {
-    let argv: Vec<String> = plan.argv.iter().map(|argument| quoted(argument)).collect();
+    let argv: Vec<String> = plan.argv.iter().map(|argument| screen::quoted(argument)).collect();
     row(text, "runs", &argv.join(" "));
     match plan.cwd.as_str() {
         "" => row(text, "in", "a temporary directory, which is removed afterwards"),
@@ -148,16 +148,6 @@ fn upstream(plan: &UpstreamPlan, text: &mut String) {
     row(text, "", "and nothing else: no value of the context");
 }
 
-/// An argument quoted for a shell, so that it is visibly one argument.
-fn quoted(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_owned();
-    }
-    let shown = fully_visible_text(argument).replace('\n', "\\n");
-    format!("'{}'", shown.replace('\'', "'\\''"))
-}
-
 fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<10} {value}");
 }
@@ -180,23 +170,4 @@ pub(super) fn refusal(error: &toolcrib::ToolError, json: bool) -> anyhow::Result
         screen::note(fully_visible_text(hint));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_argument_is_quoted_where_a_shell_would_need_it() {
-        for (argument, shown) in [
-            ("--tail=5", "--tail=5"),
-            ("a b", "'a b'"),
-            ("", "''"),
-            ("it's", "'it'\\''s'"),
-            ("$(id)", "'$(id)'"),
-            ("a\nb\u{1b}[2J", "'a\\nb\\u{1b}[2J'"),
-        ] {
-            assert_eq!(quoted(argument), shown);
-        }
-    }
 }

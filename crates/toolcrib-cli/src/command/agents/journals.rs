@@ -1,0 +1,108 @@
+//! Finds runs in the journal.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use toolcrib::Toolcrib;
+use toolcrib::agent::model::ScriptedModel;
+use toolcrib::agent::run::AgentRun;
+use toolcrib::agent::{Agent, AgentError, JournalEntry, JournalRow};
+use toolcrib::core::run::{RunCursor, RunId};
+use toolcrib::core::suspension::StoreError;
+use toolcrib::tool::fully_visible;
+
+/// The runs or rows that are read at a time.
+const PAGE: usize = 256;
+
+/// A run with its journal.
+pub(super) struct StoredRun {
+    pub(super) id: RunId,
+    pub(super) rows: Vec<JournalRow>,
+}
+
+impl StoredRun {
+    /// The state at its end.
+    pub(super) fn state(&self) -> anyhow::Result<AgentRun> {
+        let folded = AgentRun::fold(self.rows.iter().cloned());
+        folded.with_context(|| format!("the journal of the run {} cannot be read", self.id))
+    }
+
+    /// The name of its agent, as the journal records it.
+    pub(super) fn agent(&self) -> &str {
+        match self.rows.first().map(|row| &row.entry) {
+            Some(JournalEntry::Started { agent, .. }) => agent,
+            _ => "",
+        }
+    }
+
+    /// How many times its models have answered.
+    pub(super) fn answers(&self) -> usize {
+        let is_answer = |row: &&JournalRow| matches!(row.entry, JournalEntry::ModelAnswered { .. });
+        self.rows.iter().filter(is_answer).count()
+    }
+}
+
+/// An agent that asks no model, to read and cancel runs of this command line's identity.
+pub(super) fn reader(crib: &Toolcrib) -> Agent {
+    let builder = Agent::builder(crib.executor().clone(), Arc::new(ScriptedModel::new([])))
+        .turn_options(crib.turn_options().client("command line"));
+    match crib.runs() {
+        Some(journal) => builder.journal(Arc::clone(journal)).build(),
+        None => builder.build(),
+    }
+}
+
+/// The runs of this command line's identity, oldest first.
+pub(super) async fn all(crib: &Toolcrib) -> anyhow::Result<Vec<RunCursor>> {
+    let reader = reader(crib);
+    let mut runs: Vec<RunCursor> = Vec::new();
+    loop {
+        let page = reader.runs(runs.last(), PAGE).await?;
+        let is_last = page.len() < PAGE;
+        runs.extend(page);
+        if is_last {
+            return Ok(runs);
+        }
+    }
+}
+
+/// The run with this id, a unique beginning of it, or `last`.
+pub(super) async fn find(crib: &Toolcrib, named: &str) -> anyhow::Result<StoredRun> {
+    let shown = fully_visible(named);
+    let id = if let Ok(id) = named.parse() {
+        id
+    } else {
+        let runs = all(crib).await?;
+        let mut fits = runs.iter().filter(|run| run.id().as_str().starts_with(named));
+        match (named, fits.next(), fits.next()) {
+            ("last", ..) => match runs.last() {
+                Some(last) => last.id().clone(),
+                None => bail!("there is no run yet"),
+            },
+            (_, Some(only), None) => only.id().clone(),
+            (_, None, _) => bail!("there is no run `{shown}`: `toolcrib runs list` shows the runs"),
+            (_, Some(_), Some(_)) => {
+                bail!("several runs begin with `{shown}`: give more of the id")
+            }
+        }
+    };
+    match read(crib, &id).await? {
+        Some(run) => Ok(run),
+        None => bail!("there is no run `{shown}`: `toolcrib runs list` shows the runs"),
+    }
+}
+
+/// A run of this command line's identity; those of others do not exist for it.
+pub(super) async fn read(crib: &Toolcrib, id: &RunId) -> anyhow::Result<Option<StoredRun>> {
+    let reader = reader(crib);
+    let mut rows: Vec<JournalRow> = Vec::new();
+    loop {
+        match reader.rows(id, rows.len() as u64, PAGE).await {
+            Ok(page) if page.is_empty() => break,
+            Ok(page) => rows.extend(page.into_iter().map(|(_, row)| row)),
+            Err(AgentError::Unknown | AgentError::Store(StoreError::Expired)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(StoredRun { id: id.clone(), rows }))
+}

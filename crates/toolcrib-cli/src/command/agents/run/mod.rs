@@ -1,0 +1,315 @@
+//! `toolcrib run`: an agent works with the tools until it has an answer.
+
+mod decisions;
+mod interrupt;
+mod progress;
+
+use std::io;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use toolcrib::agent::run::{Outcome, RunState};
+use toolcrib::agent::{Agent, RunReport};
+use toolcrib::agents::{AgentName, AgentSetupError};
+use toolcrib::settings::Dollars;
+use toolcrib::tool::fully_visible_text;
+
+use self::interrupt::{Interrupt, LeaveNow};
+use self::progress::Progress;
+use super::journals::{self, StoredRun};
+use super::scripted;
+use crate::options::{JsonOutput, Options, ToolsetChoice};
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+use crate::serving::stop;
+use crate::startup::{self, Started};
+use crate::{Exit, runtime, upstream_wait};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolcrib run 'Which file systems are nearly full?'
+  toolcrib run --agent reviewer - < request.txt
+  toolcrib run --model openai/gpt-5 --toolset reader 'Summarize today’s log.'
+  toolcrib run --resume last                       go on, or decide on calls that wait
+  toolcrib run --resume 7f3a 'And the other host?' say more to a run
+  toolcrib run --events 'List the tools.' | jq -c .type
+
+The answer is the only text on standard output; progress is on standard error. If a call needs approval, you are asked
+on the terminal. Without a terminal the run waits: decide with `toolcrib approvals`, then resume it. Ctrl-C pauses the
+run; a second one within 2 s leaves at once. Either way it can be resumed.
+
+Exit codes: 0 the agent has answered; 1 the run failed; 2 it could not begin; 3 it waits for somebody; 130 interrupted.")]
+pub(crate) struct RunOptions {
+    /// What the agent is told; - reads standard input
+    prompt: Option<String>,
+    /// The agent of the config [default: the only one, or `default`]
+    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    agent: Option<String>,
+    /// A model of a provider instead of an agent, or scripted:FILE, a JSON list of answers
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    model: Option<String>,
+    #[command(flatten)]
+    toolset: ToolsetChoice,
+    /// The most answers of the model, instead of the config's
+    #[arg(long, value_name = "N")]
+    max_turns: Option<NonZeroU32>,
+    /// The most US dollars that it may cost, instead of the config's
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_cost: Option<f64>,
+    /// Continue a run: its id, a beginning of it, or `last` (the default)
+    #[arg(
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        default_missing_value = "last",
+        conflicts_with_all = ["agent", "max_turns", "max_cost"]
+    )]
+    resume: Option<String>,
+    /// Print what happens as JSON lines on standard output
+    #[arg(long, conflicts_with = "json")]
+    events: bool,
+    #[command(flatten)]
+    output: JsonOutput,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.trim_start_matches('$').parse::<f64>().map_err(|error| error.to_string())?;
+    Dollars::try_from(amount).map(f64::from).map_err(str::to_owned)
+}
+
+pub(in crate::command) fn run(options: &Options, own: &RunOptions) -> anyhow::Result<Exit> {
+    // Read before the runtime exists: a blocking read of a terminal inside it could not be interrupted.
+    let prompt = prompt(own)?;
+    let started = startup::run(options)?;
+    runtime::block_on(async {
+        let exit = Box::pin(session(&started, options, own, prompt)).await;
+        let grace = match exit {
+            Ok(Exit::Interrupted) => Duration::ZERO,
+            _ => stop::GRACE,
+        };
+        started.crib.shutdown(grace).await;
+        exit
+    })?
+}
+
+fn prompt(own: &RunOptions) -> anyhow::Result<Option<String>> {
+    match own.prompt.as_deref() {
+        Some("-") => {
+            let text = io::read_to_string(io::stdin()).context("reading standard input")?;
+            Ok(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()))
+        }
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Ok(None),
+    }
+    .and_then(|prompt| match (&prompt, &own.resume) {
+        (None, None) => bail!(
+            "say what the agent is to do: `toolcrib run 'PROMPT'`, or `toolcrib run -` for standard input"
+        ),
+        _ => Ok(prompt),
+    })
+}
+
+async fn session(
+    started: &Started,
+    options: &Options,
+    own: &RunOptions,
+    prompt: Option<String>,
+) -> anyhow::Result<Exit> {
+    let crib = &started.crib;
+    let stored = match &own.resume {
+        Some(named) => Some(journals::find(crib, named).await?),
+        None => None,
+    };
+    let progress = Arc::new(Progress::new(own.events, own.output.json));
+    let agent = agent(started, own, stored.as_ref(), &progress)?;
+    let mut interrupt = Interrupt::default();
+    let control = interrupt.control().clone();
+    let driven = async {
+        upstream_wait::connect(started).await?;
+        upstream_wait::absent(crib).iter().for_each(screen::note);
+        let report = match (&stored, prompt) {
+            (None, prompt) => agent.run_with(prompt.unwrap_or_default(), &control).await?,
+            (Some(run), Some(prompt)) => agent.send(&run.id, prompt, &control).await?,
+            (Some(run), None) => agent.resume_with(&run.id, &control).await?,
+        };
+        anyhow::Ok(report)
+    };
+    let report = match Box::pin(interrupt.during(driven)).await {
+        Ok(report) => {
+            Box::pin(decisions::decide_and_go_on(&agent, report?, &mut interrupt, &progress)).await
+        }
+        Err(LeaveNow) => Err(LeaveNow.into()),
+    };
+    let report = match report {
+        Err(error) if error.is::<LeaveNow>() => {
+            progress.end_line();
+            let id = progress.run().or_else(|| stored.map(|run| run.id.to_string()));
+            if let Some(id) = id {
+                screen::note(format!("interrupted; {}", go_on(started, options, own, &id)));
+            }
+            return Ok(Exit::Interrupted);
+        }
+        report => report?,
+    };
+    let go_on = || go_on(started, options, own, report.id().as_str());
+    finish(&report, own, &progress, interrupt.is_stopped(), go_on)
+}
+
+fn agent(
+    started: &Started,
+    own: &RunOptions,
+    stored: Option<&StoredRun>,
+    progress: &Arc<Progress>,
+) -> anyhow::Result<Agent> {
+    let crib = &started.crib;
+    let turn = own.toolset.turn_options(crib)?.may_approve(true).client("command line");
+    let recorded = stored.map(StoredRun::agent);
+    let script =
+        own.model.as_deref().or(recorded).and_then(|name| name.strip_prefix(scripted::PREFIX));
+    let builder = if let Some(path) = script {
+        let model = scripted::model(path, stored.map_or(0, StoredRun::answers))?;
+        let builder = Agent::builder(crib.executor().clone(), Arc::new(model))
+            .name(format!("{}{path}", scripted::PREFIX))
+            .turn_options(turn);
+        match crib.runs() {
+            Some(journal) => builder.journal(Arc::clone(journal)),
+            None => builder,
+        }
+    } else {
+        let name = match (&own.agent, &own.model, recorded) {
+            (_, Some(model), _) => AgentName::Model(model.parse().map_err(anyhow::Error::msg)?),
+            (Some(agent), ..) => AgentName::Entry(agent.clone()),
+            (None, None, Some(recorded)) => recorded.parse().map_err(anyhow::Error::msg)?,
+            (None, None, None) => crib.default_agent().map_err(explained)?,
+        };
+        crib.agent(&name, turn).map_err(explained)?
+    };
+    let shown = Arc::clone(progress);
+    let builder = builder.on_event(move |event| shown.show(event)).change_budget(|budget| {
+        let budget = match own.max_turns {
+            Some(turns) => budget.with_max_turns(turns.get()),
+            None => budget,
+        };
+        match own.max_cost.and_then(|amount| Dollars::try_from(amount).ok()) {
+            Some(amount) => budget.with_max_cost(amount.cost()),
+            None => budget,
+        }
+    });
+    Ok(builder.build())
+}
+
+/// The error with what to write, if the config has no provider.
+fn explained(error: AgentSetupError) -> anyhow::Error {
+    if error != AgentSetupError::NoProvider {
+        return error.into();
+    }
+    anyhow::anyhow!(
+        "{error}. Write one into config.yml, for example:\n\n{}\n\nTo try a run without a provider, use \
+         `--model scripted:FILE`, where FILE is a JSON list of answers: [{{\"call\": \"calculator\", \"arguments\": \
+         {{\"expression\": \"2 + 2\"}}}}, {{\"text\": \"4\"}}]",
+        AgentSetupError::EXAMPLE
+    )
+}
+
+/// Prints the answer, or why there is none.
+fn finish(
+    report: &RunReport,
+    own: &RunOptions,
+    progress: &Progress,
+    was_interrupted: bool,
+    go_on: impl Fn() -> String,
+) -> anyhow::Result<Exit> {
+    progress.end_line();
+    if own.events {
+        let mut value = report.to_value();
+        value["type"] = "report".into();
+        screen::out(value.to_string())?;
+    } else if own.output.json {
+        screen::json(&report.to_value())?;
+    }
+    let exit = match (report.state(), report.outcome()) {
+        (RunState::Completed, _) => {
+            if !own.events && !own.output.json && !progress.has_shown(report.text()) {
+                screen::out(report.text())?;
+            }
+            Exit::Success
+        }
+        (_, Some(Outcome::Failed { reason, message, text })) => {
+            if let Some(text) = text {
+                screen::note(format!("{FAINT}{}{FAINT:#}", fully_visible_text(text)));
+            }
+            screen::note(format!(
+                "{ERROR}failed{ERROR:#} ({reason}): {}",
+                fully_visible_text(message)
+            ));
+            Exit::Failure
+        }
+        (RunState::RequiresAction, _) => {
+            decisions::tell_waiting(report);
+            screen::note(go_on());
+            if was_interrupted { Exit::Interrupted } else { Exit::Waiting }
+        }
+        (RunState::WaitingForSubtask | RunState::InProgress, _) => {
+            screen::note(format!("not finished; {}", go_on()));
+            if was_interrupted { Exit::Interrupted } else { Exit::Waiting }
+        }
+        (RunState::Paused, _) if was_interrupted => {
+            screen::note(format!("paused; {}", go_on()));
+            Exit::Interrupted
+        }
+        (RunState::Paused, _) => {
+            let reason = report.run().paused().unwrap_or_default();
+            screen::note(format!(
+                "{WARNING}paused{WARNING:#}: {}; {}",
+                fully_visible_text(reason),
+                go_on()
+            ));
+            Exit::Waiting
+        }
+        _ => {
+            screen::note("the run was cancelled");
+            Exit::Failure
+        }
+    };
+    let spent = report.spent();
+    let cost = match spent.cost.nanodollars() {
+        0 => String::new(),
+        _ => format!(", {}", spent.cost),
+    };
+    let summary = format!(
+        "{}, {}, {}{cost}",
+        screen::count(spent.turns as usize, "turn"),
+        screen::count(spent.calls as usize, "call"),
+        screen::count(usize::try_from(spent.usage.total()).unwrap_or(usize::MAX), "token"),
+    );
+    screen::note(format!("{FAINT}run {}: {summary}{FAINT:#}", report.id()));
+    Ok(exit)
+}
+
+/// The command that continues a run with the same settings.
+fn go_on(started: &Started, options: &Options, own: &RunOptions, id: &str) -> String {
+    if started.config.state.dir.is_none() {
+        return "the run ends here, because there is no state folder (`state.dir`)".to_owned();
+    }
+    let mut words = vec!["toolcrib".to_owned()];
+    if let Some(config) = &options.config {
+        words.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
+    }
+    for (key, value) in &options.set {
+        words.extend(["--set".to_owned(), format!("{key}={value}")]);
+    }
+    for dir in &options.tools_dir {
+        words.extend(["--tools-dir".to_owned(), dir.to_string_lossy().into_owned()]);
+    }
+    for pair in &options.ctx {
+        words.extend(["--ctx".to_owned(), pair.clone()]);
+    }
+    words.extend(["run".to_owned(), "--resume".to_owned(), id.to_owned()]);
+    if let Some(toolset) = own.toolset.name() {
+        words.extend(["--toolset".to_owned(), toolset.to_owned()]);
+    }
+    let words: Vec<_> = words.iter().map(|word| screen::quoted(word)).collect();
+    format!("go on with: {STRONG}{}{STRONG:#}", words.join(" "))
+}

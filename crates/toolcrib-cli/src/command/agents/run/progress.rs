@@ -1,0 +1,242 @@
+//! What the person at the terminal sees while a run goes on.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, stderr, stdout};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use toolcrib::agent::{AgentEvent, JournalEntry};
+use toolcrib::tool::{ToolResult, fully_visible, fully_visible_text};
+use toolcrib::wire::model::{ModelEvent, ModelItem, View};
+
+use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
+
+/// The number of characters of arguments and of errors in a line.
+const SHOWN: usize = 100;
+
+/// Shows the events of a run: as lines for people, or as JSON lines.
+pub(super) struct Progress {
+    as_events: bool,
+    /// Whether the answer is shown while it is written: a person reads both outputs.
+    streams: bool,
+    /// Whether standard error is a terminal.
+    is_live: bool,
+    state: Mutex<Shown>,
+}
+
+#[derive(Default)]
+struct Shown {
+    run: Option<String>,
+    /// The text of the current answer on standard output.
+    text: String,
+    /// What is on the last line of the terminal.
+    line: Line,
+    /// The tools and arguments of calls, by id.
+    calls: HashMap<String, String>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    #[default]
+    Ended,
+    Answer,
+    Reasoning,
+}
+
+impl Progress {
+    pub(super) fn new(as_events: bool, as_json: bool) -> Self {
+        let is_live = stderr().is_terminal();
+        let streams = is_live && stdout().is_terminal() && !as_events && !as_json;
+        Self { as_events, streams, is_live, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Shown> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the run itself, once it has begun.
+    pub(super) fn run(&self) -> Option<String> {
+        self.state().run.clone()
+    }
+
+    /// Whether the terminal has shown the whole answer.
+    pub(super) fn has_shown(&self, answer: &str) -> bool {
+        self.streams && !answer.is_empty() && self.state().text == answer
+    }
+
+    /// The person has changed the arguments of a call.
+    pub(super) fn change_arguments(&self, call: &str, tool: &str, arguments: &str) {
+        self.state().calls.insert(call.to_owned(), shown_call(tool, arguments));
+    }
+
+    /// Ends a line that is being written.
+    pub(super) fn end_line(&self) {
+        self.state().end_line();
+    }
+
+    pub(super) fn show(&self, event: &AgentEvent<'_>) {
+        if self.as_events
+            && let Some(value) = event.to_value()
+        {
+            // A closed output is noticed at the end.
+            let _ = screen::out(value.to_string());
+        }
+        let mut state = self.state();
+        // The first event is of the run itself; others may be of its sub-agents.
+        let run = event.run().as_str();
+        let is_own = *state.run.get_or_insert_with(|| run.to_owned()) == run;
+        match event {
+            AgentEvent::Recorded { entry, .. } => self.recorded(&mut state, is_own, run, entry),
+            AgentEvent::Model { event: ModelEvent::Text { delta }, .. }
+                if self.streams && is_own =>
+            {
+                state.begin(Line::Answer);
+                state.text.push_str(delta);
+                let _ = screen::out_part(&fully_visible_text(delta));
+            }
+            AgentEvent::Model { event: ModelEvent::Reasoning { delta }, .. }
+                if self.is_live && is_own =>
+            {
+                state.begin(Line::Reasoning);
+                screen::ask(format!("{FAINT}{}{FAINT:#}", fully_visible_text(delta)));
+            }
+            AgentEvent::Preview { tool, status, .. } if self.is_live => {
+                if let Some(tip) = &status.tip {
+                    let (tool, tip) = (fully_visible(tool), shortened(tip));
+                    state.note(format!("{FAINT}writing a call of {tool}: {tip}{FAINT:#}"));
+                }
+            }
+            AgentEvent::PollWait { tool, wait, .. } => {
+                let (tool, wait) = (fully_visible(tool), time(*wait));
+                state.note(format!("{FAINT}{tool} is asked again in {wait}{FAINT:#}"));
+            }
+            AgentEvent::Retry { wait, .. } => {
+                state.note(format!("{FAINT}asking the model again in {}{FAINT:#}", time(*wait)));
+            }
+            _ => {}
+        }
+    }
+
+    fn recorded(&self, state: &mut Shown, is_own: bool, run: &str, entry: &JournalEntry) {
+        match entry {
+            JournalEntry::Started { agent, .. } => {
+                state.note(format!("{FAINT}run {run}, agent {}{FAINT:#}", fully_visible(agent)));
+            }
+            JournalEntry::BudgetNotice { limit, .. } => {
+                state.note(format!("{WARNING}the limit {limit} is near{WARNING:#}"));
+            }
+            JournalEntry::ModelRequested { .. } if is_own => state.text.clear(),
+            JournalEntry::Compacted(_) => {
+                state.note(format!("{FAINT}the conversation became shorter{FAINT:#}"));
+            }
+            JournalEntry::ModelLost { reason, shown_chars, .. } => {
+                let what = if *shown_chars > 0 { "the answer was lost" } else { "no answer" };
+                state.note(format!("{WARNING}{what}{WARNING:#}: {}", fully_visible_text(reason)));
+            }
+            JournalEntry::ModelAnswered { items, names, .. } => {
+                let calls: Vec<_> = items.iter().filter_map(call_of).collect();
+                for (id, name, arguments) in &calls {
+                    let name = names.get(*name).map_or(*name, String::as_str);
+                    state.calls.insert((*id).to_owned(), shown_call(name, arguments));
+                }
+                // What it says before calls is no answer.
+                for text in items.iter().filter_map(said).filter(|_| !calls.is_empty()) {
+                    if self.streams && is_own {
+                        state.end_line();
+                    } else if !self.as_events {
+                        state.note(format!("{FAINT}{}{FAINT:#}", fully_visible_text(text)));
+                    }
+                }
+            }
+            JournalEntry::CallsStarted { calls } if self.is_live => {
+                for call in calls {
+                    let shown = state.calls.get(call.id.as_str()).cloned().unwrap_or_default();
+                    state.note(format!("{FAINT}…{FAINT:#} {shown}"));
+                }
+            }
+            JournalEntry::CallFinished { result, .. } => {
+                let line = finished(state, result);
+                state.note(line);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Shown {
+    fn begin(&mut self, line: Line) {
+        if self.line != line {
+            self.end_line();
+            self.line = line;
+        }
+    }
+
+    fn end_line(&mut self) {
+        match self.line {
+            Line::Ended => {}
+            Line::Answer => drop(screen::out_part("\n")),
+            Line::Reasoning => screen::ask("\n"),
+        }
+        self.line = Line::Ended;
+    }
+
+    fn note(&mut self, text: String) {
+        self.end_line();
+        screen::note(text);
+    }
+}
+
+/// A call as lines show it.
+fn shown_call(tool: &str, arguments: &str) -> String {
+    let tool = fully_visible(tool);
+    match arguments {
+        "{}" => format!("{STRONG}{tool}{STRONG:#}"),
+        _ => format!("{STRONG}{tool}{STRONG:#} {FAINT}{}{FAINT:#}", shortened(arguments)),
+    }
+}
+
+fn finished(state: &Shown, result: &ToolResult) -> String {
+    let unknown = || shown_call(result.tool(), "{}");
+    let call = state.calls.get(result.call_id().as_str()).cloned().unwrap_or_else(unknown);
+    let took = time(result.duration());
+    match result.error() {
+        None => format!("✓ {call} {FAINT}{took}{FAINT:#}"),
+        Some(error) => format!(
+            "{ERROR}✗{ERROR:#} {call} {FAINT}{took}{FAINT:#} {}: {}",
+            error.kind(),
+            shortened(error.message())
+        ),
+    }
+}
+
+fn call_of(item: &ModelItem) -> Option<(&str, &str, &str)> {
+    match item.view() {
+        View::Call(call) => Some((call.id.as_str(), &call.name, &call.arguments)),
+        _ => None,
+    }
+}
+
+fn said(item: &ModelItem) -> Option<&str> {
+    match item.view() {
+        View::Message { text, .. } if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
+/// A text on one line, as short as fits.
+fn shortened(text: &str) -> String {
+    let shown = fully_visible(text);
+    if shown.chars().count() <= SHOWN {
+        return shown.into_owned();
+    }
+    shown.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+/// A duration, rounded: `340 ms`, `2.1 s`.
+fn time(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}

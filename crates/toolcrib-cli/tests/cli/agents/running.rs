@@ -1,0 +1,160 @@
+//! `toolcrib run`: answers, waits, failures and Ctrl-C.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcrib::wire::model::Wire;
+use toolcrib_testkit::model_server::Reply;
+
+use super::harness::{KEY, crib, served};
+use crate::harness::crib::Crib;
+use crate::harness::server::command;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_is_alone_on_standard_output_in_every_protocol() {
+    for &wire in Wire::ALL {
+        let replies = [
+            Reply::call("say", json!({"text": "one"})).with_text("Let me look."),
+            Reply::text("It says one."),
+        ];
+        let (server, crib) = served(wire, replies).await;
+        let run = crib.run(&["run", "What does it say?"]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "It says one.\n"), "{wire}: {run:?}");
+        assert_eq!(server.violations(), [""; 0], "{wire}");
+        assert!(run.stderr.contains(r#"say {"text":"one"}"#), "{run:?}");
+        assert!(run.stderr.contains("Let me look."), "{run:?}");
+        assert!(run.stderr.contains("2 turns, 1 call"), "{run:?}");
+        let header = if wire == Wire::Anthropic { "x-api-key" } else { "authorization" };
+        let sent = server.requests()[0].header(header).map(str::to_owned);
+        assert!(sent.is_some_and(|sent| sent.ends_with(KEY)), "{wire}");
+        assert!(server.requests()[0].text.contains("Use the tools."), "{wire}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_a_call_that_needs_approval_waits_and_nothing_runs() {
+    let replies = [Reply::call("note", json!({"text": "x"}))];
+    let (server, crib) = served(Wire::Chat, replies).await;
+    let run = crib.run(&["run", "Note x."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{run:?}");
+    assert!(run.stderr.contains("waits for approval"), "{run:?}");
+    assert!(run.stderr.contains("toolcrib run --resume "), "{run:?}");
+    assert!(!crib.path().join("notes.txt").exists());
+    assert_eq!(server.requests().len(), 1, "the model is not asked while a call waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_json_lines_and_the_last_one_reports_the_run() {
+    let said = format!("The key is {KEY}.");
+    let replies = [Reply::call("say", json!({"text": "a"})), Reply::text(said)];
+    let (_server, crib) = served(Wire::Responses, replies).await;
+    let run = crib.run(&["run", "--events", "Go."]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let lines = run.stdout.lines().map(serde_json::from_str);
+    let events: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON lines");
+    let kinds: Vec<_> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!((kinds[0], kinds.last()), ("run.started", Some(&"report")), "{kinds:?}");
+    for kind in ["run.call_finished", "model.text", "run.finished"] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    assert_eq!(events.last().map(|last| &last["text"]), Some(&json!("The key is [masked].")));
+    assert!(!run.stdout.contains(KEY), "secrets are masked: {}", run.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_fails_exits_with_1_and_says_why() {
+    let refused = json!({"error": {"message": "no such key", "type": "invalid_request_error"}});
+    let (_server, crib) = served(Wire::Chat, [Reply::status(401, refused.to_string())]).await;
+    let run = crib.run(&["run", "Hello."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.contains("no such key"), "{run:?}");
+    let (_server, crib) = served(
+        Wire::Chat,
+        [Reply::call("say", json!({"text": "a"})), Reply::call("say", json!({"text": "b"}))],
+    )
+    .await;
+    let run = crib.run(&["run", "--max-turns", "2", "Hello."]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("max_turns"), "{run:?}");
+}
+
+#[test]
+fn a_run_that_cannot_begin_says_what_to_write() {
+    let crib = Crib::new(&[]);
+    let run = crib.run(&["run", "Hello."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+    for said in ["providers:", "api_key: ${secret.model_key}", "--model scripted:"] {
+        assert!(run.stderr.contains(said), "{said}: {run:?}");
+    }
+    crib.config("agents: {a: {model: p/m}, b: {model: p/m}}\n");
+    let run = crib.run(&["run", "Hello."]);
+    assert!(run.code == Some(2) && run.stderr.contains("--agent: `a`, `b`"), "{run:?}");
+    let run = crib.run(&["run", "--agent", "c", "Hello."]);
+    assert!(run.code == Some(2) && run.stderr.contains("no agent `c`"), "{run:?}");
+    let run = crib.run(&["run"]);
+    assert!(run.code == Some(2) && run.stderr.contains("toolcrib run 'PROMPT'"), "{run:?}");
+}
+
+#[test]
+fn a_scripted_model_needs_no_provider() {
+    let crib = Crib::new(&[]);
+    let script = r#"[{"call": "calculator", "arguments": {"expression": "6*7"}}, {"text": "42"}]"#;
+    std::fs::write(crib.path().join("script.json"), script).expect("a script");
+    let run = crib.run(&["run", "--model", "scripted:script.json", "--json", "What is it?"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let report = run.json();
+    assert_eq!((&report["state"], &report["text"]), (&json!("completed"), &json!("42")));
+    assert_eq!(report["spent"]["calls"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_pauses_the_run_and_ends_its_calls() {
+    let (_server, crib) = served(Wire::Chat, [Reply::call("nap", json!({}))]).await;
+    let program = crib.command(&["run", "Sleep."]);
+    let mut command = command(program.get_program());
+    command.args(program.get_args()).current_dir(crib.path());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = started.spawn().expect("the binary runs");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !crib.path().join("began").exists() {
+        assert!(Instant::now() < deadline, "the call has not begun");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_cmd::Command::new("kill")
+        .args(["-s", "INT", &child.id().to_string()])
+        .assert()
+        .success();
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("nap") && told.contains("cancelled"), "{told}");
+    assert!(told.contains("paused; go on with: toolcrib run --resume "), "{told}");
+    assert!(Instant::now() < deadline + Duration::from_secs(10), "it did not wait for the call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_asks_a_provider_for_its_models_and_names_one_that_does_not_answer() {
+    let (server, crib) = served(Wire::Anthropic, []).await;
+    let run = crib.run(&["doctor"]);
+    assert!(run.stdout.contains("`script` answers and has 1 model"), "{run:?}");
+    assert_eq!(server.requests().len(), 0, "no model is asked anything");
+    drop(server);
+    let run = crib.run(&["doctor"]);
+    assert!(run.stdout.contains("the provider `script` cannot be used"), "{run:?}");
+    assert!(!run.stdout.contains(KEY), "{run:?}");
+}
+
+#[test]
+fn a_metadata_service_is_no_provider() {
+    let crib = crib(Wire::Chat, "http://169.254.169.254/v1");
+    let run = crib.run(&["run", "Hello."]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("link-local"), "{run:?}");
+}

@@ -1,0 +1,56 @@
+//! Mistakes in the settings of providers and agents.
+
+use crate::harness::crib::Crib;
+
+#[test]
+fn a_key_in_the_config_is_refused_at_its_place_and_not_repeated() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "providers:\n  p:\n    kind: chat\n    base_url: https://example.com/v1\n    api_key: sk-this-is-the-key\n",
+    );
+    for command in [&["check"][..], &["run", "Hello."], &["list"]] {
+        let run = crib.run(command);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains("config.yml:5:14"), "{told}");
+        assert!(told.contains("write `${secret.NAME}`"), "{told}");
+        assert!(!told.contains("sk-this"), "{told}");
+    }
+}
+
+#[test]
+fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
+    let provider = "providers: {p: {kind: chat, base_url: 'https://example.com/v1'}}\n";
+    for (text, place, said) in [
+        ("providers: {p: {kind: chat}}", "config.yml:1:", "base_url"),
+        ("providers: {p: {kind: chats, base_url: 'https://a.example'}}", "config.yml:1:23", "chat"),
+        ("providers: {p: {kind: chat, base_url: 'ftp://a.example'}}", "config.yml:1:39", "http"),
+        (
+            "providers: {p: {kind: chat, base_url: 'https://a.example?x=1'}}",
+            "config.yml:1:39",
+            "no query",
+        ),
+        ("agents: {a: {model: gpt}}", "config.yml:1:21", "PROVIDER/MODEL"),
+        ("agents: {a: {modle: p/m}}", "config.yml:1:14", "`model`"),
+        ("agent: {max_cost: 0}", "config.yml:1:19", "more than zero"),
+        ("agent: {max_turns: 0}", "config.yml:1:20", "1"),
+    ] {
+        let crib = Crib::new(&[]);
+        crib.config(&format!("{text}\n"));
+        let run = crib.run(&["check"]);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains(place) && told.contains(said), "{text}: {told}");
+        assert_eq!(run.code, Some(2), "{text}: {told}");
+    }
+    for (text, place, said) in [
+        ("agents: {a: {model: q/m}}", "config.yml:2:21", "`providers` declares no `q`"),
+        ("agents: {a: {model: p/m, fallback: [q/m]}}", "config.yml:2:37", "no `q`"),
+        ("agents: {a: {model: p/m, toolset: t}}", "config.yml:2:35", "no such toolset"),
+    ] {
+        let crib = Crib::new(&[]);
+        crib.config(&format!("{provider}{text}\n"));
+        let run = crib.run(&["check"]);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains(place) && told.contains(said), "{text}: {told}");
+    }
+}

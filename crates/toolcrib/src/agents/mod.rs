@@ -1,0 +1,214 @@
+//! Agents of a config: models of its providers, with the tools of a crib.
+
+mod error;
+mod live;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcrib_agent::model::{Endpoint, ModelClient};
+use toolcrib_agent::{Agent, AgentBuilder};
+use toolcrib_core::TurnOptions;
+
+use crate::Toolcrib;
+use crate::settings::{ModelName, Provider};
+
+pub use error::AgentSetupError;
+pub(crate) use live::LiveAgents;
+
+/// The networks that the operator reaches by naming an address in the config: this machine, and private networks. The
+/// local link is not among them, because metadata services of clouds are there.
+const LOCAL_NETWORKS: [&str; 7] = [
+    "127.0.0.0/8",
+    "::1/128",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "fc00::/7",
+];
+
+/// How a run names its agent: an entry of `agents`, or a model alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentName {
+    /// An entry of `agents`.
+    Entry(String),
+    /// A model, without an instruction and with the limits of `agent`.
+    Model(ModelName),
+}
+
+/// What the name of a run's agent begins with if it is a model alone.
+const MODEL_PREFIX: &str = "model:";
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entry(name) => f.write_str(name),
+            Self::Model(name) => write!(f, "{MODEL_PREFIX}{name}"),
+        }
+    }
+}
+
+/// The name as a run's journal records it.
+impl FromStr for AgentName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix(MODEL_PREFIX) {
+            Some(model) => model.parse().map(Self::Model),
+            None => Ok(Self::Entry(text.to_owned())),
+        }
+    }
+}
+
+impl Toolcrib {
+    /// The agent that is meant if nobody names one: the only one, or the one called `default`; without agents, the only
+    /// model of the only provider.
+    pub fn default_agent(&self) -> Result<AgentName, AgentSetupError> {
+        let config = self.live_agents().current();
+        let mut agents = config.agents.keys();
+        match (agents.next(), agents.next()) {
+            (Some(only), None) => return Ok(AgentName::Entry(only.clone())),
+            (Some(_), Some(_)) if config.agents.contains_key("default") => {
+                return Ok(AgentName::Entry("default".to_owned()));
+            }
+            (Some(_), Some(_)) => {
+                return Err(AgentSetupError::choose_agent(config.agents.keys()));
+            }
+            (None, _) => {}
+        }
+        if config.providers.is_empty() {
+            return Err(AgentSetupError::NoProvider);
+        }
+        let models = config.providers.iter().flat_map(|(provider, own)| {
+            own.models.keys().map(move |model| format!("{provider}/{model}"))
+        });
+        let models: Vec<_> = models.collect();
+        match models.as_slice() {
+            [only] if config.providers.len() == 1 => {
+                only.parse().map(AgentName::Model).map_err(AgentSetupError::other)
+            }
+            _ => Err(AgentSetupError::choose_model(config.providers.keys(), &models)),
+        }
+    }
+
+    /// Starts to build an agent of the config that works with these turn options, which should come from
+    /// [`turn_options`](Self::turn_options). A toolset of the options replaces the agent's own. Its runs are
+    /// kept in the crib's [journals](Self::runs), else in memory.
+    pub fn agent(
+        &self,
+        name: &AgentName,
+        options: TurnOptions,
+    ) -> Result<AgentBuilder, AgentSetupError> {
+        let config = self.live_agents().current();
+        let (model, fallback, instruction, toolset, budget) = match name {
+            AgentName::Model(model) => (model, &[][..], None, None, config.agent.budget()),
+            AgentName::Entry(entry) => {
+                let unknown = || {
+                    if config.agents.is_empty() && config.providers.is_empty() {
+                        AgentSetupError::NoProvider
+                    } else {
+                        AgentSetupError::unknown_agent(entry, config.agents.keys())
+                    }
+                };
+                let own = config.agents.get(entry).ok_or_else(unknown)?;
+                let budget = own.budget(&config.agent);
+                let (instruction, toolset) = (own.instruction.as_ref(), own.toolset.as_ref());
+                (&own.model, own.fallback.as_slice(), instruction, toolset, budget)
+            }
+        };
+        let options = match toolset {
+            Some(toolset) if options.own_toolset().is_none() => {
+                options.toolset(self.toolset(toolset).map_err(AgentSetupError::other)?)
+            }
+            _ => options,
+        };
+        let model = self.model(&config, model)?;
+        let builder = Agent::builder(self.executor().clone(), model)
+            .name(name.to_string())
+            .turn_options(options)
+            .budget(budget);
+        let builder = match self.runs() {
+            Some(journal) => builder.journal(Arc::clone(journal)),
+            None => builder,
+        };
+        let builder = match instruction {
+            Some(text) => builder.instructions(text),
+            None => builder,
+        };
+        fallback
+            .iter()
+            .try_fold(builder, |builder, name| Ok(builder.fallback(self.model(&config, name)?)))
+    }
+
+    fn model(
+        &self,
+        config: &live::AgentSettings,
+        name: &ModelName,
+    ) -> Result<Arc<dyn ModelClient>, AgentSetupError> {
+        if config.providers.is_empty() {
+            return Err(AgentSetupError::NoProvider);
+        }
+        if let Some((problem, help)) = config.undeclared_model(name) {
+            return Err(AgentSetupError::UnknownModel { model: name.to_string(), problem, help });
+        }
+        let provider = config.providers.get(name.provider()).ok_or(AgentSetupError::NoProvider)?;
+        let endpoint = self.endpoint(name.provider(), provider, name.model())?;
+        let own = provider.models.get(name.model()).cloned().unwrap_or_default();
+        let capabilities = provider.capabilities.clone();
+        let endpoint = endpoint.timeouts(provider.limits.timeouts()).configure(move |head| {
+            head.stream = capabilities.stream;
+            head.accepts_media = capabilities.media;
+            head.prompt_cache = capabilities.prompt_cache;
+            head.chat.stream_usage = capabilities.stream_usage;
+            head.chat.send_reasoning = capabilities.send_reasoning;
+            head.chat.developer_role = capabilities.developer_role;
+            head.chat.max_tokens = capabilities.legacy_max_tokens;
+            head.max_output_tokens = own.max_output_tokens.map(Into::into);
+            head.temperature = own.temperature;
+            head.reasoning_effort = own.reasoning_effort;
+        });
+        let prices = provider.models.get(name.model()).and_then(|own| own.prices.as_ref());
+        Ok(Arc::new(match prices {
+            Some(prices) => endpoint.prices(prices.prices()),
+            None => endpoint,
+        }))
+    }
+
+    /// Asks a provider of the config once for its models, within this time. The secrets that the crib has are used.
+    pub async fn models_of(
+        &self,
+        name: &str,
+        provider: &Provider,
+        within: Duration,
+    ) -> Result<Vec<String>, AgentSetupError> {
+        let endpoint = self.endpoint(name, provider, "")?;
+        let endpoint = endpoint.timeouts(provider.limits.timeouts_within(within));
+        let failed = |problem| AgentSetupError::Unreachable { provider: name.to_owned(), problem };
+        let asked = tokio::time::timeout(within, endpoint.models()).await;
+        asked
+            .map_err(|_| failed(format!("no answer within {within:?}")))?
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// A model of a provider, with the provider's key.
+    fn endpoint(
+        &self,
+        name: &str,
+        provider: &Provider,
+        model: &str,
+    ) -> Result<Endpoint, AgentSetupError> {
+        let endpoint = Endpoint::new(provider.kind.wire(), provider.base_url.as_str(), model);
+        let networks = LOCAL_NETWORKS.iter().filter_map(|network| network.parse().ok());
+        let endpoint = networks.fold(endpoint, Endpoint::allow);
+        let Some(reference) = &provider.api_key else { return Ok(endpoint) };
+        let key = self.secrets.get(reference.name()).map_err(|missing| AgentSetupError::NoKey {
+            provider: name.to_owned(),
+            secret: reference.name().to_owned(),
+            reason: missing.reason,
+        })?;
+        Ok(endpoint.api_key(key))
+    }
+}

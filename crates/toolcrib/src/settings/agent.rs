@@ -1,0 +1,94 @@
+//! Settings of agents' runs: their limits.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolcrib_agent::budget::{Budget, Cost};
+use toolcrib_tool::units::{OrNone, TimeLimit, or_none};
+
+/// The limits of every run of an agent, unless the agent has a `budget` of its own. At nine tenths of a limit the model
+/// is told; at the limit it has one round without tools to answer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Agent {
+    /// Maximum number of answers of the model.
+    pub max_turns: NonZeroU32,
+    /// Maximum number of calls; `none` for no limit.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroU32>")]
+    pub max_calls: Option<NonZeroU32>,
+    /// Maximum number of tokens of all requests and answers; `none` for no limit.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<NonZeroU64>")]
+    pub max_tokens: Option<NonZeroU64>,
+    /// Maximum cost in US dollars, where the prices of models are known; `none` for no limit.
+    #[serde(with = "or_none")]
+    #[schemars(with = "OrNone<Dollars>")]
+    pub max_cost: Option<Dollars>,
+    /// Maximum time in which the model answers and calls run, without waits for people; `none` for no limit.
+    pub max_time: TimeLimit,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            max_turns: NonZeroU32::new(Budget::default().max_turns).unwrap_or(NonZeroU32::MIN),
+            max_calls: None,
+            max_tokens: None,
+            max_cost: None,
+            max_time: TimeLimit(None),
+        }
+    }
+}
+
+impl Agent {
+    /// The limits of a run.
+    pub(crate) fn budget(&self) -> Budget {
+        let mut budget = Budget::default().with_max_turns(self.max_turns.get());
+        budget.max_calls = self.max_calls.map(NonZeroU32::get);
+        budget.max_tokens = self.max_tokens.map(NonZeroU64::get);
+        budget.max_cost = self.max_cost.map(Dollars::cost);
+        budget.max_time = self.max_time.0;
+        budget
+    }
+}
+
+/// An amount of money in US dollars, more than zero.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64", extend("x-expected" = "an amount in US dollars such as 2.50"))]
+pub struct Dollars(f64);
+
+impl Dollars {
+    /// The largest amount.
+    const MAX: f64 = 1_000_000_000.0;
+
+    /// The amount for the budget of a run.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "amounts are checked when they are read"
+    )]
+    pub fn cost(self) -> Cost {
+        Cost::from_nanodollars((self.0 * 1e9).round() as u64)
+    }
+}
+
+impl TryFrom<f64> for Dollars {
+    type Error = &'static str;
+
+    fn try_from(dollars: f64) -> Result<Self, Self::Error> {
+        if dollars > 0.0 && dollars <= Self::MAX {
+            Ok(Self(dollars))
+        } else {
+            Err("an amount in US dollars is more than zero; `none` is no limit")
+        }
+    }
+}
+
+impl From<Dollars> for f64 {
+    fn from(dollars: Dollars) -> Self {
+        dollars.0
+    }
+}

@@ -1,0 +1,150 @@
+//! Settings of agents: a model, an instruction, tools and limits under one name.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolcrib_agent::budget::Budget;
+use toolcrib_runners::Secrets;
+use toolcrib_tool::units::Timeout;
+
+use super::agent::Dollars;
+use super::providers::{ModelName, Provider};
+use super::{Agent, Config, ConfigFinding};
+
+/// An agent (`agents.<name>`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentEntry {
+    /// The model: `PROVIDER/MODEL`.
+    pub model: ModelName,
+    /// What the model is told at the start of every conversation. Default: nothing.
+    #[serde(default)]
+    pub instruction: Option<String>,
+    /// The models that are asked when all attempts of those before them have failed. Default: none.
+    #[serde(default)]
+    pub fallback: Vec<ModelName>,
+    /// The toolset that it is limited to. Default: all tools.
+    #[serde(default)]
+    pub toolset: Option<String>,
+    /// Limits of its runs. Default: those of `agent`.
+    #[serde(default)]
+    pub budget: AgentBudget,
+}
+
+/// Limits of an agent's runs. Missing ones are those of `agent`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentBudget {
+    /// As `agent.max_turns`.
+    pub max_turns: Option<NonZeroU32>,
+    /// As `agent.max_calls`.
+    pub max_calls: Option<NonZeroU32>,
+    /// As `agent.max_tokens`.
+    pub max_tokens: Option<NonZeroU64>,
+    /// As `agent.max_cost`.
+    pub max_cost: Option<Dollars>,
+    /// As `agent.max_time`.
+    pub max_time: Option<Timeout>,
+}
+
+impl AgentEntry {
+    /// The limits of its runs.
+    pub(crate) fn budget(&self, defaults: &Agent) -> Budget {
+        let mut budget = defaults.budget();
+        let own = &self.budget;
+        if let Some(turns) = own.max_turns {
+            budget.max_turns = turns.get();
+        }
+        budget.max_calls = own.max_calls.map(NonZeroU32::get).or(budget.max_calls);
+        budget.max_tokens = own.max_tokens.map(NonZeroU64::get).or(budget.max_tokens);
+        budget.max_cost = own.max_cost.map(Dollars::cost).or(budget.max_cost);
+        budget.max_time = own.max_time.map(|time| time.0).or(budget.max_time);
+        budget
+    }
+
+    /// The model and those that replace it, with the last part of each one's key.
+    fn models(&self) -> impl Iterator<Item = (Vec<String>, &ModelName)> {
+        let fallback = self.fallback.iter().enumerate();
+        let fallback =
+            fallback.map(|(at, name)| (vec!["fallback".to_owned(), at.to_string()], name));
+        std::iter::once((vec!["model".to_owned()], &self.model)).chain(fallback)
+    }
+}
+
+impl Config {
+    /// Models and toolsets that agents name and that are not declared, and missing secrets of providers.
+    pub(super) fn unmatched_of_agents(&self, secrets: &Secrets) -> Vec<ConfigFinding> {
+        let mut found = Vec::new();
+        for (name, provider) in &self.providers {
+            let missing = provider.api_key.as_ref().and_then(|key| secrets.check(key.name()).err());
+            // A secret under `secrets` that is missing on this machine is reported there.
+            if let Some(missing) = missing.filter(|one| !self.secrets.contains_key(&one.name)) {
+                found.push(ConfigFinding::unmatched(
+                    &["providers", name, "api_key"],
+                    format!(
+                        "`providers.{name}.api_key` names a secret that is missing: {}",
+                        missing.reason
+                    ),
+                    format!("declare it: `secrets: {{{}: {{env: VARIABLE}}}}`", missing.name),
+                ));
+            }
+        }
+        for (name, agent) in &self.agents {
+            for (key, model) in agent.models() {
+                let path = ["agents", name].map(str::to_owned).into_iter().chain(key);
+                let path: Vec<String> = path.collect();
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                let Some((message, help)) = undeclared_model(&self.providers, model) else {
+                    continue;
+                };
+                let message = format!("`{}` names `{model}`, but {message}", path.join("."));
+                found.push(ConfigFinding::unmatched(&path, message, help));
+            }
+            if let Some(toolset) = &agent.toolset
+                && !self.toolsets.contains_key(toolset)
+            {
+                found.push(ConfigFinding::unmatched(
+                    &["agents", name, "toolset"],
+                    format!(
+                        "`agents.{name}.toolset` names `{toolset}`, but `toolsets` declares no such toolset"
+                    ),
+                    format!("declare it under `toolsets`, or correct the name `{toolset}`"),
+                ));
+            }
+        }
+        found
+    }
+}
+
+/// Why a model is not declared, and what to do; `None` if it is.
+pub(crate) fn undeclared_model(
+    providers: &BTreeMap<String, Provider>,
+    name: &ModelName,
+) -> Option<(String, String)> {
+    let provider = name.provider();
+    let Some(own) = providers.get(provider) else {
+        let help = match known(providers.keys()) {
+            Some(names) => {
+                format!("declare it under `providers`, or use one of those there: {names}")
+            }
+            None => format!(
+                "declare it: `providers: {{{provider}: {{kind: chat, base_url: …, api_key: …}}}}`"
+            ),
+        };
+        return Some((format!("`providers` declares no `{provider}`"), help));
+    };
+    if own.models.is_empty() || own.models.contains_key(name.model()) {
+        return None;
+    }
+    let names = known(own.models.keys()).unwrap_or_default();
+    let message = format!("`providers.{provider}.models` does not list it");
+    Some((message, format!("add it there, or use one of those there: {names}")))
+}
+
+/// The names that there are, as the help of a finding.
+fn known<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}

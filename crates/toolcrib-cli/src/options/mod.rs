@@ -32,7 +32,7 @@ pub(crate) struct Options {
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR")]
     pub(crate) tools_dir: Vec<PathBuf>,
 
-    /// A value for the context of calls; models cannot set it (may be repeated)
+    /// A value that tools get with each call and that models cannot set, such as user=ada (may be repeated)
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "KEY=VALUE")]
     pub(crate) ctx: Vec<String>,
 

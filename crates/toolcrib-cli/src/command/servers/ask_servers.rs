@@ -14,10 +14,9 @@ use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
 /// The help text of all commands that ask servers.
-pub(in crate::command) const WHICH: &str = "The config determines where servers are found: each has a private socket for its owner in the \
-     state folder (`state.dir`), or with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. A server with \
-     another state folder leaves a link there and in the default state folder; otherwise name its folder \
-     with --set state.dir=FOLDER. The command works even if the config is broken.\n\nExit code 1: no \
+pub(in crate::command) const WHICH: &str = "Servers are found through their private sockets, which are in the state folder (`state.dir`) or, \
+     with `state.dir: none`, in $XDG_RUNTIME_DIR/toolcrib. If a server with another state folder is not \
+     found, name its folder with --set state.dir=FOLDER. The command works even if the config is broken.\n\nExit code 1: no \
      server runs, or one refused the request.";
 
 /// What running servers report about a name. Servers that cannot be reached are left out.

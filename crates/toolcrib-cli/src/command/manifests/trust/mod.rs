@@ -40,9 +40,9 @@ use crate::{Exit, startup};
   toolcrib trust --list
   toolcrib trust --revoke tools.d/services.yaml:restart
 
-A manifest cannot grant itself trust: a tool or MCP server with profile `trusted`, or with grants that
-reach the home folder or credentials, is unavailable until you trust it; so is a resource or prompt
-whose file is outside the manifest's folder and the workspace. The record contains the digest of the
+A manifest cannot grant itself trust. These are unavailable until you trust them: tools and MCP servers
+with profile `trusted`, or with grants that reach the home folder or credentials, and resources and prompts
+whose file is outside both the manifest's folder and the workspace. The record contains the digest of the
 whole definition and of the files it runs: a changed definition has to be trusted again. Running servers
 with the same state folder detect the change at once. The command shows everything that the digest
 covers, the text of scripts (secrets by name), and what has changed since you last trusted it.

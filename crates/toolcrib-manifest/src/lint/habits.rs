@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Node, NodeValue};
 use crate::manifest::program::known::base_name;
 use crate::manifest::{StartedProgram, started};
-use crate::template::Template;
+use crate::template::{Piece, Reference, Template};
 
 /// Programs with commands that allocate a terminal.
 const IN_CONTAINERS: [&str; 6] = ["docker", "podman", "nerdctl", "kubectl", "oc", "crictl"];
@@ -61,8 +61,9 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     if let Some(description) = tool.entry("description") {
         check_comment(&description.node, findings);
     }
-    let Some(argv) = tool.entry("run").and_then(|run| run.node.entry("argv")) else { return };
-    findings.add_all(filter(argv.node.items()));
+    let Some(run) = tool.entry("run") else { return };
+    let Some(argv) = run.node.entry("argv") else { return };
+    findings.add_all(filter(argv.node.items(), run.node.entry("env").is_some()));
     let programs = started(&argv.node, findings);
     for program in &programs {
         findings.add_all(terminal(program, &argv.node));
@@ -94,7 +95,7 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
 }
 
 /// Reports a value inside the filter of jq, in which it could change what the filter does.
-fn filter(argv: &[Node]) -> Option<Diagnostic> {
+fn filter(argv: &[Node], has_variables: bool) -> Option<Diagnostic> {
     let mut words = argv.iter();
     if words.next()?.as_str().map(base_name) != Some("jq") {
         return None;
@@ -110,6 +111,16 @@ fn filter(argv: &[Node]) -> Option<Diagnostic> {
         }
     };
     let template = Template::parse(filter.as_str()?).ok()?;
+    if let ([Piece::Reference(reference @ Reference::Arg(_))], true) =
+        (template.pieces.as_slice(), has_variables)
+    {
+        let message = format!(
+            "{reference} is the whole filter of jq, which reads the tool's variables with `$ENV`"
+        );
+        return Some(Diagnostic::warning("spliced-filter", &filter.span, message).help(
+            "remove `env`, or put the filters that are meant into an `enum` of the argument",
+        ));
+    }
     // The whole filter may be a value: jq runs nothing and writes no files.
     let reference = template.references().next().filter(|_| template.pieces.len() > 1)?;
     let message = format!(

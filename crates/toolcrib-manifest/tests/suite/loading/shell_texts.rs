@@ -121,7 +121,8 @@ fn awk_that_runs_what_it_reads_gets_no_value_on_standard_input() {
         let found = said_of("{type: string}", run);
         found.into_iter().filter(|(severity, _)| *severity == Severity::Error).count()
     };
-    for program in ["{system($0)}", "{print | $1}", "{$1 | getline x; print x}"] {
+    for program in ["{system($0)}", "{print | $1}", "{$1 | getline x; print x}", "{print | \"sh\"}"]
+    {
         assert_eq!(
             errors(&format!("{{argv: [awk, '{program}'], stdin: \"${{args.x}}\"}}")),
             1,

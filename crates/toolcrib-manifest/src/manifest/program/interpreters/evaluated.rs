@@ -69,9 +69,14 @@ pub(in crate::manifest) fn evaluated(
 fn runs_arguments(program: &str, statement: &str) -> bool {
     let is_perl = known::base_name(program) == "perl";
     let of_perl = ["open(", "open ", "`", "qx"];
-    RUNNING.iter().filter(|call| !of_perl.contains(call) || is_perl).any(|call| {
-        // Perl's open with three arguments runs nothing.
-        statement.split_once(call).is_some_and(|(_, rest)| {
+    // Ruby runs a name that begins with `|`, as perl does.
+    let opens = |call: &str| is_perl || call == "open(" && known::base_name(program) == "ruby";
+    RUNNING.iter().filter(|call| !of_perl.contains(call) || opens(call)).any(|call| {
+        // Perl's open with three arguments runs nothing, nor does `File.open`.
+        statement.split_once(call).is_some_and(|(before, rest)| {
+            if before.ends_with('.') && *call == "open(" {
+                return false;
+            }
             let safe = call.starts_with("open") && rest.matches(',').count() > 1;
             !safe && ARGUMENTS.iter().any(|name| rest.contains(name))
         })

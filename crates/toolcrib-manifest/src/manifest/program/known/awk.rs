@@ -1,10 +1,23 @@
 //! Programs in awk that run what they read or are given: `system`, pipes, and `getline` from a command.
 
+use crate::programs::is_any_shell;
+
+/// Stands for a string that names a shell, where other strings are `""`.
+const TO_SHELL: &str = "\"!\"";
+
 /// Whether a program in awk may run one of these variables, or what it reads if `reads` is set.
 pub(in crate::manifest) fn runs(text: &str, variables: &[&str], reads: bool) -> bool {
     let masked = without_texts(text);
     let statements: Vec<&str> = masked.split([';', '\n', '{', '}']).collect();
     let mut tainted: Vec<&str> = variables.to_vec();
+    let functions: Vec<(&str, Vec<&str>)> = statements
+        .iter()
+        .filter_map(|statement| {
+            let (name, parameters) = statement.split_once("function ")?.1.split_once('(')?;
+            let parameters = identifiers(parameters.split(')').next()?).collect();
+            Some((name.trim(), parameters))
+        })
+        .collect();
     // A value may pass through several variables, also backwards in a loop.
     for _ in 0..3 {
         for statement in &statements {
@@ -14,8 +27,17 @@ pub(in crate::manifest) fn runs(text: &str, variables: &[&str], reads: bool) -> 
             {
                 tainted.extend(identifiers(name).next());
             }
+            if statement.contains(TO_SHELL) && assigned(statement).is_some() {
+                tainted.extend(assigned(statement));
+            }
             if !mentions {
                 continue;
+            }
+            // A function of the program is given the value.
+            for (name, parameters) in &functions {
+                if statement.contains(name) && !statement.contains("function ") {
+                    tainted.extend(parameters);
+                }
             }
             if ["split(", "match(", "sub("].iter().any(|call| statement.contains(call)) {
                 tainted.extend(identifiers(statement));
@@ -28,6 +50,14 @@ pub(in crate::manifest) fn runs(text: &str, variables: &[&str], reads: bool) -> 
     }
     let is_run = |command: &str| mentions(command, &tainted, reads);
     statements.iter().any(|statement| {
+        // What is written to a shell is run; without arguments that is the line that was read.
+        let written = statement.trim_start();
+        let is_line = reads && ["print |", "print|"].iter().any(|print| written.contains(print));
+        if piped(statement).into_iter().any(|command| command.starts_with(TO_SHELL))
+            && (is_line || is_run(statement))
+        {
+            return true;
+        }
         let called = statement.split_once("system(").is_some_and(|(_, rest)| is_run(rest));
         called || piped(statement).into_iter().any(is_run)
     })
@@ -81,6 +111,11 @@ fn without_texts(text: &str) -> String {
                 before = '\n';
             }
         } else if c == '"' || begins_pattern {
+            let program: String = chars
+                .clone()
+                .take_while(|inner| inner.is_alphanumeric() || *inner == '/')
+                .collect();
+            let is_shell = c == '"' && is_any_shell(program.rsplit('/').next().unwrap_or_default());
             while let Some(inner) = chars.next() {
                 if inner == '\\' {
                     chars.next();
@@ -88,7 +123,7 @@ fn without_texts(text: &str) -> String {
                     break;
                 }
             }
-            masked.push_str("\"\"");
+            masked.push_str(if is_shell { TO_SHELL } else { "\"\"" });
             before = '"';
         } else {
             masked.push(c);
@@ -113,6 +148,10 @@ mod tests {
             "{$1 | getline x}",
             "{while ((getline line) > 0) system(line)}",
             "{split($0, a); system(a[1])}",
+            "{print | \"sh\"}",
+            "{print $2 | \"/bin/bash -s\"}",
+            "{print > \"a\"; cmd = \"sh\"; print $1 | cmd}",
+            "function f(a) {system(a)} {f($1)}",
         ] {
             assert!(runs(text, &[], true), "{text}");
         }
@@ -126,6 +165,9 @@ mod tests {
             assert!(!runs(text, &[], true), "{text}");
         }
         assert!(runs("BEGIN{system(c)}", &["c"], false));
+        assert!(runs("function f(a){system(a)} BEGIN{f(c)}", &["c"], false));
+        assert!(!runs("function f(a){print a} BEGIN{f(c); system(\"ls\")}", &["c"], false));
+        assert!(!runs("BEGIN{print \"date\" | \"sh\"; print c}", &["c"], false));
         assert!(runs("BEGIN{d = c; system(\"ls \" d)}", &["c"], false));
         assert!(runs("BEGIN{system(ENVIRON[\"A\"])}", &["ENVIRON"], false));
         assert!(!runs("BEGIN{print c; system(\"ls\")}", &["c"], false));

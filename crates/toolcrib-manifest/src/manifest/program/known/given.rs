@@ -157,7 +157,8 @@ impl<'w, 'n> VectorReader<'w, 'n> {
         let plain = base_name(program);
         let is_settled = find(program)
             .is_some_and(|known| !known.settled_by.is_empty() && known.is_settled(self.words));
-        if RUN_FOLDER.contains(&plain) && !is_settled {
+        let is_below = program.contains('/') && !program.starts_with('/');
+        if is_below || RUN_FOLDER.contains(&plain) && !is_settled {
             let message = format!(
                 "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model \
                  must \

@@ -47,8 +47,11 @@ impl VectorReader<'_, '_> {
         };
         self.read.started.push((at, name));
         let plain = base_name(name);
+        let whole = name.rsplit('/').next().unwrap_or(name);
         let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
-        self.read.runs_stdin |= RUN_INPUT.contains(&plain) || plain == "parallel" && !lists();
+        // The digit of `m4` is no version.
+        let runs_input = RUN_INPUT.contains(&plain) || RUN_INPUT.contains(&whole);
+        self.read.runs_stdin |= runs_input || plain == "parallel" && !lists();
         if let Some(known) = find(name) {
             // Messages name the program as the manifest does.
             self.arguments(at + 1, name.rsplit('/').next().unwrap_or(name), known);

@@ -46,6 +46,13 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program {
+        names: &["prove"],
+        code: &["-e", "--exec", "-I", "-P", "--rc", "--source", "--formatter", "--harness"],
+        rest: Rest::Each(0),
+        instead: "write what is run as a literal",
+        ..NONE
+    },
+    Program {
         names: &["start-stop-daemon"],
         code: &["-x", "--exec", "-a", "--startas"],
         rest: Rest::Each(0),

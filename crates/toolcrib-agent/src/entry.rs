@@ -244,7 +244,8 @@ pub struct StartedCall {
     pub id: CallId,
     /// Whether it may run again if its answer is lost: the tool is read-only or idempotent.
     pub repeatable: bool,
-    /// Whether its success ends the run ([`ToolDefinition::terminal`](toolcrib_tool::ToolDefinition::terminal)).
+    /// Whether its success ends the run ([`ToolDefinition::terminal`](toolcrib_tool::ToolDefinition::terminal)), or its
+    /// output is the answer ([`ToolDefinition::final_output`](toolcrib_tool::ToolDefinition::final_output)).
     #[serde(default, skip_serializing_if = "is_false")]
     pub terminal: bool,
     /// The fingerprint of the tool's definition; `None` if there is no such tool.

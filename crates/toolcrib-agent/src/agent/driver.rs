@@ -579,7 +579,8 @@ fn started_call(turn: &Turn, id: &CallId, tool: &str) -> StartedCall {
     StartedCall {
         id: id.clone(),
         repeatable: annotations.is_some_and(|hints| hints.read_only || hints.idempotent),
-        terminal: definition.is_some_and(|definition| definition.terminal()),
+        terminal: definition
+            .is_some_and(|definition| definition.terminal() || definition.final_output()),
         definition: definition.map(|definition| Fingerprint::of_json(&definition.to_full_value())),
     }
 }

@@ -6,6 +6,7 @@
 mod children;
 mod compaction;
 mod completion;
+mod cuts;
 mod fixture;
 mod journals;
 mod kills;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::{Agent, AgentEvent};
 use toolcrib_core::masking::Mask;
 use toolcrib_core::{Executor, Registry, RegistryBuilder};
@@ -152,4 +153,32 @@ async fn previews_are_few_however_small_the_pieces_are() {
     let by_time = usize::try_from(began.elapsed().as_millis()).unwrap() / 50 + 1;
     assert!((1..=37.min(by_time)).contains(&count), "{count}");
     assert_eq!(seen.len(), count);
+}
+
+#[tokio::test]
+async fn a_final_output_is_the_answer_and_a_hidden_result_reaches_the_model() {
+    let define = |name: &str| {
+        ToolDefinition::builder(name)
+            .description("Answers.")
+            .input_schema(json!({"properties": {}}))
+    };
+    let registry = Registry::scratch()
+        .tool_as(define("secret").hidden(true).build().unwrap(), |_: Value, _| async {
+            "hidden result"
+        })
+        .tool_as(define("report").final_output(true).build().unwrap(), |_: Value, _| async {
+            "The report."
+        })
+        .build()
+        .unwrap();
+    let model = ScriptedModel::new([
+        ScriptedTurn::call("secret", json!({})),
+        ScriptedTurn::call("report", json!({})),
+        ScriptedTurn::text("This is never asked for."),
+    ]);
+    let model = Arc::new(model);
+    let agent = Agent::builder(Executor::builder(registry).build(), model.clone()).build();
+    let report = agent.run("Report.").await.unwrap();
+    assert_eq!((report.text(), model.requests().len()), ("The report.", 2));
+    assert_eq!(model.requests()[1]["messages"][2]["content"], "hidden result");
 }

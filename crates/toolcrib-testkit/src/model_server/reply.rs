@@ -1,6 +1,9 @@
 //! The replies of a scripted model.
 
 use serde_json::Value;
+use toolcrib_wire::model::Wire;
+
+use super::stream;
 
 /// A reply of a scripted model.
 #[derive(Debug, Clone)]
@@ -105,6 +108,11 @@ impl Reply {
     pub fn with_fault(mut self, fault: Fault) -> Self {
         self.fault = fault;
         self
+    }
+
+    /// The bytes of the reply with this number, as the server streams them.
+    pub fn stream(&self, wire: Wire, number: usize) -> Vec<u8> {
+        stream::bytes(wire, self, number)
     }
 
     /// Whether a client may take the reply for complete, or not.

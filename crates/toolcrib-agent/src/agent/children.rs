@@ -38,7 +38,7 @@ impl Driver<'_> {
     /// Drives the sub-agents for which calls wait. Returns whether a call got its answer.
     pub(super) fn drive_children(&mut self) -> BoxFuture<'_, Result<bool, AgentError>> {
         Box::pin(async move {
-            let (jobs, mut progress) = self.jobs().await?;
+            let (jobs, mut progress) = Box::pin(self.jobs()).await?;
             let at_once = self.agent.sub_agents.max_concurrency.max(1);
             let mut ended =
                 stream::iter(jobs.into_iter().map(Job::drive)).buffer_unordered(at_once);

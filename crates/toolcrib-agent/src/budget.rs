@@ -178,11 +178,11 @@ impl Spent {
 
     fn add_usage(&mut self, usage: &Usage) {
         let sum = &mut self.usage;
-        sum.input += usage.input;
-        sum.cached_input += usage.cached_input;
-        sum.cache_write += usage.cache_write;
-        sum.output += usage.output;
-        sum.reasoning += usage.reasoning;
+        sum.input = sum.input.saturating_add(usage.input);
+        sum.cached_input = sum.cached_input.saturating_add(usage.cached_input);
+        sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
+        sum.output = sum.output.saturating_add(usage.output);
+        sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
     }
 
     pub(crate) fn add_answer(&mut self, usage: Option<Usage>, cost: Option<Cost>) {

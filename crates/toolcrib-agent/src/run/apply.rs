@@ -347,7 +347,8 @@ impl AgentRun {
         }
         let longest = call.ends.iter().map(|end| end.spent.time).max().unwrap_or_default();
         self.spent.add_child(&end.spent);
-        self.spent.time += end.spent.time.saturating_sub(longest);
+        let longer = end.spent.time.saturating_sub(longest);
+        self.spent.time = self.spent.time.saturating_add(longer);
         call.ends.push(end);
         Ok(())
     }

@@ -167,3 +167,12 @@ fn time_counts_while_the_run_is_active_only() {
     assert_eq!(at(9_000, JournalEntry::Resumed), 35);
     assert_eq!(at(9_001, requested_from("test", 1, 2)), 36);
 }
+
+#[test]
+fn amounts_beyond_what_can_be_counted_do_not_end_the_program() {
+    let mut spent = crate::budget::Spent::default();
+    (spent.usage.input, spent.calls, spent.time) = (u64::MAX, u32::MAX, Duration::MAX);
+    let mut sum = spent.clone();
+    sum.add_child(&spent);
+    assert_eq!((sum.usage.input, sum.calls), (u64::MAX, u32::MAX));
+}

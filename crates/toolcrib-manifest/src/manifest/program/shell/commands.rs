@@ -55,7 +55,9 @@ struct CommandList {
 
 impl CommandList {
     fn add_all(&mut self, commands: &[Command]) {
-        commands.iter().for_each(|command| self.add(command));
+        for command in commands {
+            self.add(command);
+        }
     }
 
     fn add(&mut self, command: &Command) {

@@ -24,7 +24,7 @@ tools:
   - name: nap
     description: Sleep. Read-only.
     annotations: {read_only: true}
-    run: {argv: [bash, -c, 'touch began; sleep 50']}
+    run: {argv: [bash, -c, 'touch began; test -e awake || sleep 50']}
     sandbox: {write: [.]}
 "#;
 

@@ -1,5 +1,6 @@
 //! Agents on the command line, with a scripted model behind HTTP.
 
 mod harness;
+mod resuming;
 mod running;
 mod settings;

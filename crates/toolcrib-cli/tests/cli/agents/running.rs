@@ -1,15 +1,11 @@
 //! `toolcrib run`: answers, waits, failures and Ctrl-C.
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::Reply;
 
 use super::harness::{KEY, crib, served};
 use crate::harness::crib::Crib;
-use crate::harness::server::command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_is_alone_on_standard_output_in_every_protocol() {
@@ -106,37 +102,6 @@ fn a_scripted_model_needs_no_provider() {
     let report = run.json();
     assert_eq!((&report["state"], &report["text"]), (&json!("completed"), &json!("42")));
     assert_eq!(report["spent"]["calls"], 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_pauses_the_run_and_ends_its_calls() {
-    let (_server, crib) = served(Wire::Chat, [Reply::call("nap", json!({}))]).await;
-    let program = crib.command(&["run", "Sleep."]);
-    let mut command = command(program.get_program());
-    command.args(program.get_args()).current_dir(crib.path());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = started.spawn().expect("the binary runs");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !crib.path().join("began").exists() {
-        assert!(Instant::now() < deadline, "the call has not begun");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_cmd::Command::new("kill")
-        .args(["-s", "INT", &child.id().to_string()])
-        .assert()
-        .success();
-    let output = child.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{told}");
-    assert!(told.contains("nap") && told.contains("cancelled"), "{told}");
-    assert!(told.contains("paused; go on with: toolcrib run --resume "), "{told}");
-    assert!(Instant::now() < deadline + Duration::from_secs(10), "it did not wait for the call");
 }
 
 #[tokio::test(flavor = "multi_thread")]

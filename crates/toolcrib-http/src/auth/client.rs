@@ -26,6 +26,9 @@ const OPERATOR: &str = "operator";
 
 /// The name of the client of the owner's socket. No client in the config can have it.
 const OWNER: &str = "owner";
+/// The client of runs that the owner of the state folder begins with `toolcrib run`. Unlike clients in `tokens`, it has no
+/// key.
+const COMMAND_LINE: &str = "command line";
 
 /// A client of the server.
 pub(crate) struct Client {
@@ -227,8 +230,9 @@ impl Clients {
     /// What the client that made a suspended call may do now.
     pub(crate) fn caller_status(&self, caller: &Caller) -> CallerStatus {
         let Some(name) = caller.client_name() else { return CallerStatus::Unmanaged };
-        if name == OWNER {
-            // The owner of the server's process is not in this table and cannot be revoked.
+        let is_command_line = name == COMMAND_LINE && caller.client_key().is_none();
+        if name == OWNER || is_command_line {
+            // The owner of the server's process and of its state folder is not in this table and cannot be revoked.
             return CallerStatus::Unmanaged;
         }
         let known = self.all().find(|client| *client.name == *name);

@@ -170,6 +170,11 @@ impl Toolcrib {
             head.temperature = own.temperature;
             head.reasoning_effort = own.reasoning_effort;
         });
+        let window = provider.models.get(name.model()).and_then(|own| own.context_window);
+        let endpoint = match window {
+            Some(tokens) => endpoint.context_window(tokens.get()),
+            None => endpoint,
+        };
         let prices = provider.models.get(name.model()).and_then(|own| own.prices.as_ref());
         Ok(Arc::new(match prices {
             Some(prices) => endpoint.prices(prices.prices()),

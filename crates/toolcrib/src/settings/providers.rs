@@ -133,6 +133,9 @@ impl From<SecretReference> for String {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
+    /// How many tokens a request and its answer may have. With it, the conversation of a long run becomes shorter in time.
+    /// Default: unknown.
+    pub context_window: Option<NonZeroU64>,
     /// The most tokens of an answer. Default: the provider's limit; 8192 for `anthropic`, which needs one.
     pub max_output_tokens: Option<NonZeroU64>,
     /// The sampling temperature. Default: the provider's.

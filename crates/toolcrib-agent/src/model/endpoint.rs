@@ -179,6 +179,12 @@ impl Endpoint {
         settings: DecoderSettings,
         events: &mut (dyn FnMut(ModelEvent) + Send),
     ) -> Result<Answer, AttemptError> {
+        if super::is_denied() {
+            return Err(setup(
+                "this process has denied requests to models (`deny_model_requests`): use a `ScriptedModel`"
+                    .to_owned(),
+            ));
+        }
         let target = Target::parse(&self.url, NamedBy::Operator)
             .map_err(|error| setup(format!("the address of the model cannot be used: {error}")))?;
         let connect = |message: String| AttemptError::new(AttemptErrorKind::Connect, message);

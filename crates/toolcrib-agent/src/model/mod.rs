@@ -7,6 +7,8 @@ mod error;
 mod listing;
 mod scripted;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::model::{Answer, DecoderSettings, ModelEvent, RequestHead, Wire};
 
@@ -16,6 +18,19 @@ use crate::budget::Prices;
 pub use endpoint::{Endpoint, EndpointTimeouts, check_base_url};
 pub use error::{AttemptError, AttemptErrorKind};
 pub use scripted::{ScriptedModel, ScriptedTurn};
+
+/// Whether [`deny_model_requests`] was called.
+static IS_DENIED: AtomicBool = AtomicBool::new(false);
+
+/// Makes every request of an [`Endpoint`] fail from now on, in the whole process: for tests, in which a real model must
+/// not be asked by accident. [`ScriptedModel`] and other clients still answer.
+///
+/// ```
+/// toolcrib_agent::model::deny_model_requests();
+/// ```
+pub fn deny_model_requests() {
+    IS_DENIED.store(true, Ordering::Relaxed);
+}
 
 /// A model that can be asked. [`Endpoint`] reaches one over HTTP, and [`ScriptedModel`] is one for tests.
 pub trait ModelClient: Send + Sync {
@@ -44,4 +59,10 @@ pub trait ModelClient: Send + Sync {
         settings: DecoderSettings,
         events: &'a mut (dyn FnMut(ModelEvent) + Send),
     ) -> BoxFuture<'a, Result<Answer, AttemptError>>;
+}
+
+/// Whether no request may be sent.
+#[cfg(feature = "http")]
+fn is_denied() -> bool {
+    IS_DENIED.load(Ordering::Relaxed)
 }

@@ -40,6 +40,13 @@ pub(super) fn help(key: &str, schema: &Value, node: &Node) -> Option<String> {
             "write a value{unlimited} or delete the line, which leaves the default"
         ));
     }
+    if let NodeValue::Sequence(names) = &node.value {
+        // A toolset, of which people write the names alone.
+        let includes = schema.pointer("/properties/include").is_some();
+        let names = list_of(names.iter().filter_map(Node::as_str));
+        return (includes && takes("object"))
+            .then(|| format!("write `{key}: {{include: [{{names: [{names}]}}]}}`"));
+    }
     let written = plain(node)?;
     if takes("boolean") && !takes("string") {
         return boolean_meant(&written).map(|meant| format!("write `{meant}`"));

@@ -447,6 +447,21 @@ pub(crate) fn did_you_mean<'a>(
     near.first().map(|name| format!("did you mean `{name}`?"))
 }
 
+/// The suggestion for an unknown key of which several known ones are a part: `timeout` where there are
+/// `tool_timeout` and `max_timeout`.
+pub(crate) fn several_meant(written: &str, known: &[&str]) -> Option<String> {
+    let with: Vec<String> = known
+        .iter()
+        .filter(|key| key.split('_').any(|word| word == written))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    match with.as_slice() {
+        [first, second] => Some(format!("did you mean {first} or {second}?")),
+        [first, second, third] => Some(format!("did you mean {first}, {second} or {third}?")),
+        _ => None,
+    }
+}
+
 /// A longer list of keys is shortened to the most similar ones.
 const KEYS_SHOWN: usize = 12;
 
@@ -461,9 +476,11 @@ pub(crate) fn keys_meant(written: &str, known: &[&str]) -> String {
         words.map(str::to_ascii_lowercase).collect()
     };
     let own = words(written);
+    let short = written.to_ascii_lowercase();
+    let begins = |key: &str| short.len() > 2 && key.starts_with(&short);
     let sharing: Vec<String> = known
         .iter()
-        .filter(|key| words(key).iter().any(|word| own.contains(word)))
+        .filter(|key| begins(key) || words(key).iter().any(|word| own.contains(word)))
         .map(|key| format!("`{key}`"))
         .collect();
     match sharing.as_slice() {

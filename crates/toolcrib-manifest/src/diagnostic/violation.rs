@@ -12,7 +12,7 @@ use crate::config::layers::secret_filter::{is_hidden, known_path};
 use crate::diagnostic::meant_value::{self, choice};
 use crate::diagnostic::position::first_line;
 use crate::diagnostic::{
-    Diagnostic, Findings, NOT_SHOWN, Severity, did_you_mean, keys_meant, meant,
+    Diagnostic, Findings, NOT_SHOWN, Severity, did_you_mean, keys_meant, meant, several_meant,
 };
 use crate::document::{Node, NodeValue, shortened};
 
@@ -66,17 +66,17 @@ impl ValidatedValue<'_> {
                 for name in unexpected {
                     let place = node.entry(name).map_or(&place, |entry| &entry.key_span);
                     let help = section.and_then(|section| renamed(section, name));
-                    let near = did_you_mean(name, known.iter().map(String::as_str));
+                    let texts: Vec<&str> = known.iter().map(String::as_str).collect();
+                    let near = several_meant(name, &texts)
+                        .or_else(|| did_you_mean(name, texts.iter().copied()));
                     // A misspelt key is no secret; another text may be a secret in the wrong place.
                     let misspelt = near.as_ref().filter(|_| {
                         help.is_none() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
                     });
                     let told = misspelt.map(|near| format!("`{name}` is not known: {near}"));
                     let help = help.or(near).or_else(|| elsewhere(name));
-                    let help = help.or_else(|| {
-                        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                        (!known.is_empty()).then(|| keys_meant(name, &known))
-                    });
+                    let help =
+                        help.or_else(|| (!texts.is_empty()).then(|| keys_meant(name, &texts)));
                     let message = format!("unknown key `{}`", shortened(name));
                     let diagnostic = self.diagnostic("unknown-key", place, &message);
                     let diagnostic = diagnostic.expects(told.or(help.clone())).at_key(key.clone());

@@ -36,6 +36,13 @@ const CHOICES: &[(&str, &[&str], &str)] = &[
     ("approval", &["false", "no", "off", "none", "auto"], "never"),
     ("dedupe", &["false", "no", "off", "never"], "none"),
     ("dedupe", &["true", "yes", "on"], "batch"),
+    (
+        "error",
+        &["bad_args", "invalid_argument", "invalid_arguments", "invalid_input", "validation"],
+        "invalid_args",
+    ),
+    ("error", &["forbidden", "refused", "rejected", "blocked"], "denied"),
+    ("error", &["time_out", "timed_out", "deadline"], "timeout"),
     ("format", &["string", "plain", "raw", "txt", "str"], "text"),
     ("format", &["jsonl", "ndjson", "line", "list"], "lines"),
     ("keep", &["first", "start", "top", "begin"], "head"),
@@ -300,6 +307,14 @@ pub(super) fn mapping(key: &str, value: &NodeValue, raw: &str) -> Option<String>
                 .into_iter()
                 .find(|known| *known == written))?
         ),
+        "sandbox" if matches!(written, "none" | "off" | "false" | "no") => {
+            return Some(
+                "delete the line for the default, which has no network and only the workspace; write `sandbox: \
+                 {profile: workspace+net}` for the network, or `{profile: trusted}` for no confinement, which needs \
+                 the operator's trust"
+                    .to_owned(),
+            );
+        }
         "sandbox" => {
             let known = ["pure", "workspace", "workspace+net", "trusted"];
             let meant = choice("profile", written, &known);

@@ -275,12 +275,17 @@ fn is_made_by_the_system(path: &Path) -> bool {
 
 fn missing_grant(written: &str, key: &str, path: &Path, item: &Node) -> Diagnostic {
     let message = format!("`{written}` does not exist on this machine, so `{key}` grants nothing");
+    let is_socket = path.extension().is_some_and(|extension| extension == "sock");
     let above = path.ancestors().skip(1).find(|folder| folder.is_dir());
-    let help = match above.filter(|_| key == "write") {
+    let help = match above.filter(|_| key == "write" && !is_socket) {
         Some(above) => format!(
             "make it before the tool is called; to let the program make it, grant the folder above it: `{}`",
             above.display()
         ),
+        None if is_socket => {
+            "correct the path, or start the service that makes the socket: it is granted as soon as it exists"
+                .to_owned()
+        }
         None => "correct the path, or make it: it is granted as soon as it exists".to_owned(),
     };
     Diagnostic::hint("missing-grant", &item.span, message).help(help)

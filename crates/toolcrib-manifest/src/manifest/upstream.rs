@@ -288,7 +288,13 @@ fn http(
     let auth =
         fields.node("auth").and_then(|node| Fields::read(node, &keys::UPSTREAM_AUTH, findings));
     let bearer = auth.as_ref().and_then(|fields| fields.node("bearer"));
-    let bearer = bearer.and_then(|node| scope.standing_template(node, findings));
+    let bearer = bearer.and_then(|node| {
+        let template = scope.standing_template(node, findings)?;
+        if template.references().next().is_none() {
+            findings.add(super::http::literal_credential(&node.span));
+        }
+        Some(template)
+    });
     let mut headers = BTreeMap::new();
     let given = fields.node("headers").map(Node::entries).unwrap_or_default();
     for Entry { key, key_span, node } in given {

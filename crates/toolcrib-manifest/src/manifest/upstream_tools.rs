@@ -31,9 +31,12 @@ pub(super) fn read(
     };
     let prefix = prefix(&fields, findings);
     let begins = prefix.as_deref().or(upstream).unwrap_or_default();
+    let include = patterns(&fields, "include", shared, findings);
+    let exclude = patterns(&fields, "exclude", shared, findings);
+    check_left_out(&fields, &include, &exclude, findings);
     UpstreamTools {
-        include: patterns(&fields, "include", shared, findings),
-        exclude: patterns(&fields, "exclude", shared, findings),
+        include,
+        exclude,
         overrides: overrides(&fields, begins, shared, findings),
         prefix,
     }
@@ -115,6 +118,46 @@ fn patterns(
         });
     }
     patterns
+}
+
+/// Reports overrides of tools that `include` or `exclude` leaves out.
+fn check_left_out(
+    fields: &Fields<'_>,
+    include: &[NamePattern],
+    exclude: &[NamePattern],
+    findings: &mut Findings<'_>,
+) {
+    let has = |patterns: &[NamePattern], name: &str| {
+        patterns.iter().any(|one| wildcard_matches(&one.pattern, name))
+    };
+    for entry in fields.node("override").map(Node::entries).unwrap_or_default() {
+        let is_left_out =
+            !include.is_empty() && !has(include, &entry.key) || has(exclude, &entry.key);
+        if is_left_out && !entry.key.contains(['*', '?']) {
+            let message =
+                format!("`{}` is overridden, but `include` and `exclude` leave it out", entry.key);
+            findings.add(Diagnostic::warning("unmatched-name", &entry.key_span, message).help(
+                format!("add it to `include`, or remove the override: include: [{}]", entry.key),
+            ));
+        }
+    }
+}
+
+/// Whether a name matches a pattern, in which `*` stands for any characters and `?` for one.
+fn wildcard_matches(pattern: &str, name: &str) -> bool {
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            ends.into_iter().any(|at| wildcard_matches(rest.as_str(), &name[at..]))
+        }
+        Some(sign) => {
+            let mut others = name.chars();
+            others.next().is_some_and(|other| sign == '?' || sign == other)
+                && wildcard_matches(rest.as_str(), others.as_str())
+        }
+    }
 }
 
 /// `override`, by the server's names.

@@ -147,6 +147,10 @@ fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     assert!(said.contains("expected one of hash, redacted, found the text `all`"), "{said}");
     let said = problems("policy: {on_ask: alow}\n");
     assert!(said.contains("did you mean `allow`?"), "{said}");
+    let said = problems("executor: {timeout: 5s}\n");
+    assert!(said.contains("`tool_timeout`") && said.contains("`max_timeout`"), "{said}");
+    let said = problems("toolsets:\n  reader: [a, b]\n");
+    assert!(said.contains("write `reader: {include: [{names: [a, b]}]}`"), "{said}");
 }
 
 #[test]

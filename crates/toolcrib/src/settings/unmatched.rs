@@ -47,6 +47,7 @@ impl Toolcrib {
                 found.push(no_tool(&["policy", "rules", &at.to_string(), "tool"], said, tool));
             }
         }
+        found.extend(undeclared_arguments(&policy, &snapshot));
         #[cfg(all(unix, feature = "builtins"))]
         {
             let names = self.offered_builtins().names();
@@ -103,6 +104,41 @@ impl Toolcrib {
         }
         found
     }
+}
+
+/// Arguments of policy rules that the tool of the rule does not have: such a rule matches no call.
+fn undeclared_arguments(policy: &Value, snapshot: &RegistrySnapshot) -> Vec<ConfigFinding> {
+    let mut found = Vec::new();
+    for (at, rule) in items(&policy["rules"]).enumerate() {
+        let Some(tool) = rule["tool"].as_str() else { continue };
+        let Some(entry) = snapshot.get(tool) else { continue };
+        let schema = entry.definition.input_schema();
+        let is_open = schema.get("additionalProperties").is_some_and(|more| *more != false);
+        let Some(known) = schema.get("properties").and_then(Value::as_object).filter(|_| !is_open)
+        else {
+            continue;
+        };
+        for place in rule["arguments"].as_object().into_iter().flat_map(|given| given.keys()) {
+            // A path leads into the first argument that it names.
+            let name = place.trim_start_matches('/').split(['/', '.']).next().unwrap_or_default();
+            if known.contains_key(name) || known.contains_key(place) {
+                continue;
+            }
+            let message = format!(
+                "`policy.rules[{at}]` is about the argument `{name}` of `{tool}`, which has none of that name, so \
+                 the rule matches no call"
+            );
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let help = match names.as_slice() {
+                [] => "remove it: the tool has no arguments".to_owned(),
+                names => format!("write one that the tool has: {}", names.join(", ")),
+            };
+            let at = at.to_string();
+            let path = ["policy", "rules", &at, "arguments", place];
+            found.push(ConfigFinding::unmatched(&path, message, help));
+        }
+    }
+    found
 }
 
 /// The toolsets of the server's clients that `toolsets` does not declare. The server does not start with such a config.
@@ -290,6 +326,27 @@ mod tests {
         for (said, about) in said.iter().zip(about) {
             assert!(said.contains(about), "{about}: {said}");
         }
+    }
+
+    #[test]
+    fn an_argument_of_a_rule_that_its_tool_does_not_have_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "toolcrib: 1\ntools:\n  - name: show\n    description: Show a file.\n    \
+                    input: {properties: {path: {type: string}, more: {type: object}}}\n    \
+                    run: {argv: [cat, --, \"${args.path}\"]}\n";
+        std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let config = "policy:\n  rules:\n    \
+             - {tool: show, arguments: {pth: {glob: x}}, action: deny}\n    \
+             - {tool: show, arguments: {path: {glob: x}}, action: deny}\n    \
+             - {tool: 'sh*', arguments: {other: {glob: x}}, action: deny}\n    \
+             - {arguments: {other: {glob: x}}, action: ask}\n";
+        let config: Config = toolcrib_manifest::decode("config.yml", config).unwrap();
+        let host = config.runner_host(toolcrib_runners::Secrets::default());
+        let manifests = Manifests::load(&[folder.path().to_owned()], host);
+        let crib = Toolcrib::builder().settings(&config).manifests(&manifests).build().unwrap();
+        let said = messages(&crib, &config);
+        assert_eq!(said.len(), 1, "{said:#?}");
+        assert!(said[0].contains("`pth` of `show`"), "{said:#?}");
     }
 
     #[test]

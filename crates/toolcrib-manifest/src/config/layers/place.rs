@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::key_places::KeyPlaces;
-use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant};
+use crate::diagnostic::{Diagnostic, Findings, did_you_mean, keys_meant, several_meant};
 use crate::document::{Format, parse, shortened};
 
 /// The schema of a place.
@@ -102,7 +102,9 @@ impl<'s> SettingSchema<'s> {
         }
         // A single key often belongs to a section that was omitted.
         let elsewhere = (depth == 0).then(|| KeyPlaces::of(self.root).did_you_mean(key)).flatten();
-        let near = elsewhere.or_else(|| did_you_mean(key, keys.iter().copied()));
+        let near = elsewhere
+            .or_else(|| several_meant(key, &keys))
+            .or_else(|| did_you_mean(key, keys.iter().copied()));
         error(message).help(near.unwrap_or_else(|| keys_meant(key, &keys)))
     }
 

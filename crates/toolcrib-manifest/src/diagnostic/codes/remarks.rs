@@ -160,6 +160,11 @@ pub(super) const REMARKS: &[Code] = &[
         "A program that needs services or privileges of the machine, under a confined profile.",
         "Add `sandbox: {profile: trusted}`, which needs the operator's trust.",
     ),
+    warning(
+        "chosen-target",
+        "A value that chooses freely what a program reaches or does.",
+        "Write the fixed part as a literal, or list what the value may be in an `enum`.",
+    ),
     hint(
         "no-end-of-options",
         "A free text that a program may read as an option.",

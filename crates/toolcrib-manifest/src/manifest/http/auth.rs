@@ -70,13 +70,16 @@ fn owned(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<
 fn credential(node: &Node, scope: &mut Scope, findings: &mut Findings<'_>) -> Option<Template> {
     let template = owned(node, scope, findings)?;
     if template.references().next().is_none() {
-        let message = "everybody who can read this file can read the credential";
-        findings.add(
-            Diagnostic::warning("literal-secret", &node.span, message)
-                .help("configure it as a secret and write \"${secret.name}\""),
-        );
+        findings.add(literal_credential(&node.span));
     }
     Some(template)
+}
+
+/// The warning about a credential that stands in the file.
+pub(in crate::manifest) fn literal_credential(place: &Span) -> Diagnostic {
+    let message = "everybody who can read this file can read the credential";
+    Diagnostic::warning("literal-secret", place, message)
+        .help("configure it as a secret and write \"${secret.name}\"")
 }
 
 /// Reports a conflict with a header of the same name, and an unencrypted URL.

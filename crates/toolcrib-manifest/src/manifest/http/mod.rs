@@ -5,7 +5,7 @@ mod body;
 mod headers;
 mod url;
 
-pub(super) use auth::in_clear;
+pub(super) use auth::{in_clear, literal_credential};
 use toolcrib_net::{AddressPolicy, IpNet, NamedBy, Target};
 pub(super) use url::with_scheme;
 

@@ -14,6 +14,7 @@ use crate::manifest::program::interpreters;
 use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
 use crate::manifest::program::shell::{self, Taint};
+use crate::manifest::program::targets;
 use crate::manifest::tool::references::Scope;
 use crate::manifest::{keys, variants};
 use crate::template::{Piece, Reference, Template};
@@ -141,6 +142,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     findings.add_all(dangling.filter(|(sure, _)| *sure == Sure::No).map(|(_, found)| found));
     findings.add_all(options::unended(list, &words, &read, &scope));
     findings.add_all(interpreters::evaluated(&words, &read, &scope));
+    findings.add_all(targets::chosen(&words, &read, &scope));
 }
 
 /// Adds a hint for each value that only `unsafe_argv` allows.

@@ -10,4 +10,5 @@ pub(crate) mod sandbox;
 pub(crate) mod script;
 pub(crate) mod shell;
 pub(crate) mod started;
+pub(crate) mod targets;
 pub(crate) mod worker;

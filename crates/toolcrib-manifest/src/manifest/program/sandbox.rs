@@ -47,6 +47,11 @@ pub(in crate::manifest) fn read(
     spec
 }
 
+/// Whether a variable's name has ended before this text.
+fn ends_name(rest: &str) -> bool {
+    !rest.starts_with(|c: char| c == '_' || c.is_ascii_alphanumeric())
+}
+
 /// A file or folder; only a leading `~` is expanded.
 fn path(node: &Node, findings: &mut Findings<'_>) -> Option<PathBuf> {
     let written = node.as_str()?;
@@ -54,6 +59,15 @@ fn path(node: &Node, findings: &mut Findings<'_>) -> Option<PathBuf> {
         "a grant names a file or a folder, but this one is empty".to_owned()
     } else if written.contains("${") {
         format!("`{}` is not replaced: grants are literal paths", shortened(written))
+    } else if let Some(home) = written.strip_prefix("$HOME").filter(|rest| ends_name(rest)) {
+        let message = "`$HOME` is not replaced: no shell reads a grant";
+        findings.add(
+            Diagnostic::error("bad-grant", &node.span, message).help(format!("write `~{home}`")),
+        );
+        return None;
+    } else if written.starts_with('$') && written[1..].starts_with(|c: char| c.is_ascii_uppercase())
+    {
+        format!("`{}` is not replaced: no shell reads a grant", shortened(written))
     } else if written.contains(['*', '?']) {
         format!(
             "`{}` is not a pattern: a grant of a folder includes everything in it",

@@ -236,6 +236,7 @@ fn argument(taint: Taint) -> Argument {
         shape: taint.shape,
         beginning: taint.beginning,
         listed: Vec::new(),
+        has_host: false,
         optional: false,
     }
 }

@@ -107,8 +107,10 @@ fn diagnostic(error: &RuleError, rule: &str, node: &Node, text: &str) -> Diagnos
         }
         None => node.span.clone(),
     };
-    Diagnostic::error("bad-constraint", &place, error.message.as_str())
-        .maybe_help(error.help.clone())
+    let is_joint = ["'&&'", "'||'"].iter().any(|sign| error.message.contains(sign));
+    let joined = "a comparison stands on each side: `args.a != '' && args.b > 1`";
+    let help = error.help.clone().or_else(|| is_joint.then(|| joined.to_owned()));
+    Diagnostic::error("bad-constraint", &place, error.message.as_str()).maybe_help(help)
 }
 
 fn unguarded(name: &str, place: &Span) -> Diagnostic {

@@ -32,6 +32,8 @@ pub(in crate::manifest) struct Argument {
     pub(in crate::manifest) beginning: Beginning,
     /// The texts that its schema lists.
     pub(in crate::manifest) listed: Vec<String>,
+    /// Whether a pattern begins its values with a scheme and a host.
+    pub(in crate::manifest) has_host: bool,
     /// Whether calls can omit it: it is not required and has no default.
     pub(in crate::manifest) optional: bool,
 }
@@ -77,6 +79,11 @@ impl Scope {
                             list: is_list(&property.node),
                             shape: Shape::of(&property.node),
                             beginning: Beginning::of(&property.node),
+                            has_host: property
+                                .node
+                                .entry("pattern")
+                                .and_then(|pattern| pattern.node.as_str())
+                                .is_some_and(|it| it.starts_with('^') && it.contains("://")),
                             listed: listed(&property.node),
                             optional: is_optional(schema, property),
                         });

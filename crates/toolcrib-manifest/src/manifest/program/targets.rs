@@ -1,0 +1,137 @@
+//! Values that choose freely what a program of the network reaches, or what a program that controls others
+//! does.
+
+use super::argv::Word;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::program::known::{Read, base_name, takes_value};
+use crate::manifest::schema::value_shape::Shape;
+use crate::manifest::tool::references::Scope;
+use crate::template::{Piece, Reference};
+
+/// Letters of options of `curl` and `wget` that a value follows.
+const VALUED: &str = "AbcCdDeEFhHKlmoOPQrTtuUwxXyYz";
+
+/// Programs whose first argument says what is done.
+const VERBS: [&str; 8] =
+    ["docker", "helm", "kubectl", "loginctl", "nmcli", "podman", "service", "systemctl"];
+
+/// Warnings about values that choose an address, a machine or a command.
+pub(in crate::manifest) fn chosen(
+    words: &[Word<'_>],
+    read: &Read<'_>,
+    scope: &Scope,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (nth, (at, program)) in read.started.iter().enumerate() {
+        let end = read.started.get(nth + 1).map_or(words.len(), |(next, _)| *next);
+        let own = words.get(at + 1..end).unwrap_or_default();
+        match base_name(program) {
+            name @ ("curl" | "wget") => found.extend(own.iter().enumerate().filter_map(|(at, word)| {
+                let before = at.checked_sub(1).and_then(|before| own[before].literal());
+                let is_value = before.is_some_and(is_valued);
+                let name_of = free_address(word, scope).filter(|_| !is_value)?;
+                let also = if name == "curl" { ", and `file:///etc/passwd` reads a file" } else { "" };
+                let message = format!(
+                    "`{name_of}` chooses any address: `{name}` asks whatever host it names, those of the private \
+                     network included{also}"
+                );
+                let help = format!(
+                    "write scheme and host as literals: \"https://api.example.com/${{args.{name_of}}}\"; or give \
+                     the argument a pattern such as `^https://api\\.example\\.com/`"
+                );
+                Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(help))
+            })),
+            name @ ("ssh" | "telnet" | "nc" | "ncat") => {
+                let value = first_operand(name, own).filter(|word| is_at_least(word, scope, Shape::Free));
+                found.extend(value.and_then(|word| {
+                    let argument = whole(word)?;
+                    let message = format!("`{argument}` chooses any machine that `{name}` connects to");
+                    Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(
+                        "list the machines in an `enum` of the argument, or give it a pattern such as \
+                         `^web-[0-9]+$`",
+                    ))
+                }));
+            }
+            name if VERBS.contains(&name) => {
+                let place = usize::from(name == "service");
+                let value = own.iter().filter(|word| !is_option(word)).nth(place);
+                let value = value.filter(|word| is_at_least(word, scope, Shape::Word));
+                let before = value.and_then(|word| own.iter().position(|other| std::ptr::eq(word, other)));
+                let is_value = before.is_some_and(|at| {
+                    at > 0 && own[at - 1].literal().is_some_and(|text| text.starts_with('-'))
+                });
+                found.extend(value.filter(|_| !is_value).and_then(|word| {
+                    let argument = whole(word)?;
+                    let message = format!(
+                        "`{argument}` chooses what `{name}` does, whatever the description of the tool says"
+                    );
+                    Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(
+                        "write the command, or list those that are meant: `enum: [status, restart]`",
+                    ))
+                }));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The argument that a word consists of.
+fn whole<'w>(word: &'w Word<'_>) -> Option<&'w str> {
+    match word.template.pieces.as_slice() {
+        [Piece::Reference(Reference::Arg(name))] => Some(name),
+        _ => None,
+    }
+}
+
+/// The argument whose value is an address from its host on.
+fn free_address<'w>(word: &'w Word<'_>, scope: &Scope) -> Option<&'w str> {
+    let rest = match word.template.pieces.as_slice() {
+        [Piece::Literal(scheme), rest @ ..] if scheme.ends_with("://") => rest,
+        [Piece::Literal(option), rest @ ..] if option == "--url=" => rest,
+        all => all,
+    };
+    let Some(Piece::Reference(Reference::Arg(name))) = rest.first() else { return None };
+    let known = scope.arguments.get(name)?;
+    (known.shape == Shape::Free && !known.has_host).then_some(name)
+}
+
+fn is_at_least(word: &Word<'_>, scope: &Scope, shape: Shape) -> bool {
+    let known = whole(word).and_then(|name| scope.arguments.get(name));
+    known.is_some_and(|known| known.shape >= shape)
+}
+
+fn is_option(word: &Word<'_>) -> bool {
+    word.literal().is_some_and(|text| text.starts_with('-'))
+}
+
+/// The first argument that is neither an option nor the value of one.
+fn first_operand<'w, 'n>(program: &str, words: &'w [Word<'n>]) -> Option<&'w Word<'n>> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        let before = at.checked_sub(1).and_then(|before| words[before].literal());
+        let is_value = before.is_some_and(|option| {
+            option.starts_with('-') && option != "--" && takes_value(program, option) != Some(false)
+        });
+        (!is_option(word) && !is_value).then_some(word)
+    })
+}
+
+/// Whether a word is an option of `curl` or `wget` that a value follows.
+fn is_valued(option: &str) -> bool {
+    if option == "--" || option == "--url" || !option.starts_with('-') {
+        return false;
+    }
+    let flags = [
+        "--compressed",
+        "--fail",
+        "--insecure",
+        "--location",
+        "--quiet",
+        "--silent",
+        "--show-error",
+    ];
+    if option.starts_with("--") {
+        return !flags.contains(&option);
+    }
+    option.chars().next_back().is_some_and(|letter| VALUED.contains(letter))
+}

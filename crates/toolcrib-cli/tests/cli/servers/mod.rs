@@ -14,8 +14,4 @@ mod served_files;
 mod stations;
 mod stopping;
 mod two_servers;
-mod upstream_homes;
-mod upstream_questions;
-mod upstream_restarts;
-mod upstream_revisions;
 pub(crate) mod upstreams;

@@ -37,7 +37,7 @@ exec "$cache/server"
 
 /// The example of the manifest reference.
 fn example() -> String {
-    let reference = include_str!("../../../../toolcrib-manifest/src/docs/manifest.md");
+    let reference = include_str!("../../../../../toolcrib-manifest/src/docs/manifest.md");
     let block = reference.split("```yaml\n").find(|block| block.contains("keep_home: true"));
     let block = block.and_then(|block| block.split("```").next());
     block.expect("an example").to_owned()

@@ -26,7 +26,7 @@ fn call(server: &Http, token: &str, tool: &str, arguments: &Value) -> Reply {
 
 #[test]
 fn a_question_without_a_token_is_not_put_to_a_client_after_another_ones_call() {
-    let crib = super::upstreams::crib("");
+    let crib = super::crib("");
     let tool = |name: &str| json!({"name": name, "description": "Do it.", "inputSchema": {"type": "object"}});
     let script = json!({"tools": [tool("get"), tool("ask")]}).to_string();
     fs::write(crib.data().join("script.json"), script).expect("a script");
@@ -63,9 +63,8 @@ fn a_question_without_a_token_is_not_put_to_a_client_after_another_ones_call() {
 
 #[test]
 fn what_a_manifest_offers_of_a_server_besides_tools_reaches_mcp_clients() {
-    let crib = super::upstreams::crib(
-        "    resources: {include: ['note://*']}\n    prompts: {include: ['re*']}\n",
-    );
+    let crib =
+        super::crib("    resources: {include: ['note://*']}\n    prompts: {include: ['re*']}\n");
     let script = json!({
         "tools": [],
         "capabilities": {"resources": {}, "prompts": {}},

@@ -1,5 +1,10 @@
 //! Other MCP servers on the command line: listed, called, accepted, and reported if they are not available.
 
+mod homes;
+mod questions;
+mod restarts;
+mod revisions;
+
 use std::fs;
 use std::time::{Duration, Instant};
 

@@ -84,7 +84,7 @@ async fn run_cut(wire: Wire, streams: &[Vec<u8>], at: usize) -> bool {
     let begins = Arc::new(AtomicUsize::new(0));
     let agent = builder(&counts, Arc::new(model)).on_event(move |event| match event {
         AgentEvent::Model { event: ModelEvent::Text { delta }, .. } => {
-            show.lock().unwrap().push_str(delta)
+            show.lock().unwrap().push_str(delta);
         }
         AgentEvent::Recorded { entry, .. } => match entry {
             JournalEntry::ModelRequested { .. } => {

@@ -140,6 +140,23 @@ pub(crate) fn absent(crib: &Toolcrib) -> Vec<String> {
     crib.upstreams().status().into_iter().filter_map(line).collect()
 }
 
+/// Why no source has the name of a tool, if a server that may have it is down.
+pub(crate) fn down_for(started: &Started, tool: &str) -> Option<String> {
+    if started.crib.executor().registry().snapshot().get(tool).is_some() {
+        return None;
+    }
+    let declared = started.crib.declared_upstreams().into_iter();
+    let may_have_it: Vec<_> = declared.filter(|upstream| upstream.may_offer(tool)).collect();
+    started.crib.upstreams().status().into_iter().find_map(|status| match status.state {
+        UpstreamState::Down { reason, .. }
+            if may_have_it.iter().any(|upstream| upstream.name() == status.name) =>
+        {
+            Some(format!("the MCP server {} is down: {reason}", status.name))
+        }
+        _ => None,
+    })
+}
+
 /// All servers as JSON.
 pub(crate) fn records(crib: &Toolcrib) -> Value {
     crib.upstreams().status().iter().map(UpstreamStatus::to_value).collect()
@@ -202,22 +219,24 @@ pub(crate) fn note_pinned_tools(started: &Started) {
     }
 }
 
-/// Prints whether an unknown name may be a tool of a server that was not asked.
-pub(crate) fn note_pinned_tool(started: &Started, tool: &str) {
+/// Which server that was not asked has a tool or may have it, as a sentence.
+pub(crate) fn not_asked_for(started: &Started, tool: &str) -> Option<String> {
     if started.crib.executor().registry().snapshot().get(tool).is_some() {
-        return;
+        return None;
     }
     let mut asked = started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool));
-    if let Some(upstream) = asked.next() {
-        let name = upstream.name();
-        let pinned =
-            pinned(started, &upstream).filter(|(tools, _)| tools.iter().any(|own| own == tool));
-        let line = match pinned {
-            Some((_, age)) => format!("has it, as pinned {age} ago"),
-            None => "may have it".to_owned(),
-        };
-        note(format!("the MCP server {STRONG}{name}{STRONG:#} {line}: `--connect` asks it"));
-    }
+    let upstream = asked.next()?;
+    let (name, tool_shown) = (upstream.name(), fully_visible(tool));
+    let pinned =
+        pinned(started, &upstream).filter(|(tools, _)| tools.iter().any(|own| own == tool));
+    Some(match pinned {
+        Some((_, age)) => format!(
+            "`{tool_shown}` is a tool of the MCP server {name}, as pinned {age} ago: `--connect` asks the server"
+        ),
+        None => format!(
+            "`{tool_shown}` may be a tool of the MCP server {name}, which was not asked: `--connect` asks it"
+        ),
+    })
 }
 
 /// The names of a server's pinned tools here, and the age of the latest pin.

@@ -49,7 +49,7 @@ pub(crate) fn tool(
     if let Some(hints) = declaration.annotations {
         let mut annotations = json!({
             "readOnlyHint": hints.read_only,
-            "destructiveHint": hints.destructive,
+            "destructiveHint": hints.may_destroy(),
             "idempotentHint": hints.idempotent,
             "openWorldHint": hints.open_world,
         });

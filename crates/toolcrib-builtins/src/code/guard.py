@@ -202,7 +202,7 @@ def import_reasons(module, whole, level):
     """`from a import b` may mean the module `a.b`, which may be allowed where `a` is not."""
     if not level.allows(module) and not level.allows(whole):
         known = ", ".join(sorted(level.modules | set(level.extra)))
-        yield f"the module `{module}` is not available at `{level.name}`; these are: {known}"
+        yield f"the module `{module}` is not available at `{level.name}`; the available modules are: {known}"
 
 
 def format_reasons(text):

@@ -79,7 +79,7 @@ pub(super) fn outcome(
         GuardVerdict::Checked(stderr) => stderr,
         GuardVerdict::Refused(reasons) => {
             let why = format!("the code was not run:\n{}", reasons.trim_end());
-            return Err(ToolError::denied(why).with_hint("Write it without these."));
+            return Err(ToolError::denied(why).with_hint("Write it without what is refused."));
         }
         GuardVerdict::Syntax(error) => {
             let why = format!("the code was not run, it is not Python:\n{}", error.trim_end());

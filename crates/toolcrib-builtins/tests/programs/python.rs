@@ -93,7 +93,7 @@ async fn every_rule_is_named() {
     assert_eq!(result.error_kind(), Some(ErrorKind::Denied));
     let text = result.text();
     for reason in [
-        "line 2: the module `os` is not available at `standard`; these are: ",
+        "line 2: the module `os` is not available at `standard`; the available modules are: ",
         "line 3: `open` is not available at `standard`\n",
         "line 3: the attribute `__class__` cannot be used\n",
         "line 4: the module `subprocess` is not available",

@@ -19,6 +19,9 @@ const SHOWN_VALUE: usize = 80;
 /// How many characters of a JSON pointer a message shows. The model chose the names in it.
 const SHOWN_POINTER: usize = 200;
 
+/// How many characters of a property's description a message shows.
+const SHOWN_DESCRIPTION: usize = 200;
+
 /// How many violations are listed; the rest are only counted.
 const KEPT_VIOLATIONS: usize = 20;
 
@@ -216,6 +219,21 @@ impl Collector<'_> {
                         near_names(&given, known).first().map(|&near| near.to_owned());
                 }
                 violation
+            }),
+            ValidationErrorKind::Pattern { pattern } => self.violations.add(|| {
+                // A description says more than most patterns.
+                let described = holder(error, schema)
+                    .and_then(|holder| holder.get("description")?.as_str())
+                    .map(str::trim)
+                    .filter(|text| !text.is_empty());
+                let expected = match described {
+                    Some(text) => format!(
+                        "expected text as described (\"{}\") that matches the pattern {pattern}",
+                        shorten(text, SHOWN_DESCRIPTION)
+                    ),
+                    None => expectation(error),
+                };
+                Violation::new(error, tape, expected)
             }),
             _ => self.violations.add(|| Violation::new(error, tape, expectation(error))),
         }

@@ -103,10 +103,7 @@ struct Hit {
 }
 
 fn described(definition: &Arc<ToolDefinition>) -> Described {
-    let mut value = definition.to_value();
-    // A read-only tool is never destructive, whatever the default of `destructive` is.
-    value["annotations"]["destructive"] = definition.annotations().may_destroy().into();
-    Described(value)
+    Described(definition.to_value())
 }
 
 /// Similar names, as the end of a clause; empty if there are none.

@@ -2,6 +2,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod store;
+mod unstored;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use crate::api::Api;
 use crate::api::problem::{NothingDone, Problem};
 use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, Claim, StoredResponse};
+use crate::idempotency::unstored::{UnstoredAnswer, UnstoredAnswers};
 
 /// The header that carries the key.
 const KEY: &str = "idempotency-key";
@@ -105,6 +107,7 @@ struct RequestInProgress {
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     in_progress: Arc<RequestsInProgress>,
+    unstored: Arc<UnstoredAnswers>,
     store: Arc<dyn AnswerStore>,
 }
 
@@ -119,7 +122,7 @@ impl RequestsInProgress {
 
 impl Idempotency {
     pub(crate) fn new(store: Arc<dyn AnswerStore>) -> Self {
-        Self { in_progress: Arc::default(), store }
+        Self { in_progress: Arc::default(), unstored: Arc::default(), store }
     }
 
     /// Does the work of a request with a key once: if it is in progress or done, this returns that
@@ -165,9 +168,9 @@ impl Idempotency {
         };
         let is_first = first.is_some();
         if let Some((sender, landing)) = first {
-            let store = Arc::clone(&self.store);
+            let (store, unstored) = (Arc::clone(&self.store), Arc::clone(&self.unstored));
             let answered = api.run_to_completion(async move {
-                let settled = once(&*store, &key, &content, work).await;
+                let settled = once(&*store, &unstored, &key, &content, work).await;
                 // From now on the answer comes from the store.
                 drop(landing);
                 // All receivers may be gone.
@@ -196,10 +199,29 @@ impl Drop for InProgressGuard {
 /// Does the work if nobody has started it, and stores the outcome.
 async fn once(
     store: &dyn AnswerStore,
+    unstored: &UnstoredAnswers,
     key: &AnswerKey,
     content: &str,
     work: impl Future<Output = Response>,
 ) -> RequestOutcome {
+    if let Some(known) = unstored.find(key) {
+        if known.content != content {
+            let refused = another_request().into_response();
+            return RequestOutcome::of(refused, OutcomeOrigin::Refused).await;
+        }
+        let is_stored = known.store(store, key).await;
+        if is_stored {
+            unstored.remove(key);
+        }
+        match known.answer {
+            Some(answer) => return RequestOutcome::before(answer),
+            None if is_stored => {}
+            None => {
+                let refused = not_stored().into_response();
+                return RequestOutcome::of(refused, OutcomeOrigin::Refused).await;
+            }
+        }
+    }
     let refused = match store.claim(key, content).await {
         Ok(Claim::New) => None,
         Ok(
@@ -221,9 +243,7 @@ async fn once(
         // Without the store, running it only once cannot be guaranteed.
         Err(AnswerError::Unavailable(problem)) => {
             tracing::warn!(%problem, "a request was refused: its Idempotency-Key could not be stored");
-            let detail = "the Idempotency-Key could not be stored at present, so nothing was run: send the \
-                          request again later";
-            Some(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(STORE_RETRY))
+            Some(not_stored())
         }
         Err(error) => Some(Problem::internal("the Idempotency-Key could not be stored", &error)),
     };
@@ -231,12 +251,14 @@ async fn once(
         return RequestOutcome::of(problem.into_response(), OutcomeOrigin::Refused).await;
     }
     let settled = RequestOutcome::of(work.await, OutcomeOrigin::Now).await;
-    let kept = match settled.to_kept().filter(|_| !settled.nothing_done) {
-        Some(answer) => store.settle(key, &answer).await,
+    let answer = settled.to_kept().filter(|_| !settled.nothing_done);
+    let kept = match &answer {
+        Some(answer) => store.settle(key, answer).await,
         None => store.release(key).await,
     };
     if let Err(error) = kept {
-        // The claim stays: a repeated request gets `outcome_unknown`.
+        // The claim stays: after this server's end a repeated request gets `outcome_unknown`.
+        unstored.keep(key.clone(), UnstoredAnswer { content: content.to_owned(), answer });
         tracing::warn!(%error, "the answer to a request with an Idempotency-Key could not be stored");
     }
     settled
@@ -246,6 +268,12 @@ fn another_request() -> Problem {
     Problem::unprocessable("this Idempotency-Key was used for another request: use a new one")
 }
 
+fn not_stored() -> Problem {
+    let detail = "the Idempotency-Key could not be stored at present, so nothing was run: send the \
+                  request again later";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(STORE_RETRY)
+}
+
 fn busy() -> Problem {
     let detail = "another server is working on the request with this Idempotency-Key: send it again \
                   for its answer";
@@ -253,8 +281,8 @@ fn busy() -> Problem {
 }
 
 fn outcome_unknown() -> Problem {
-    let detail = "the first request with this Idempotency-Key was begun and never answered, because \
-                  its server ended: it may have had its effect. Look before you send it again under a \
+    let detail = "the first request with this Idempotency-Key was begun, and no answer of it was stored, \
+                  because its server ended or its disk was full: it may have had its effect. Look before you send it again under a \
                   new key";
     Problem::new(StatusCode::FAILED_DEPENDENCY, detail).kind("outcome_unknown")
 }

@@ -161,7 +161,7 @@ fn tool(definition: &ToolDefinition, data_form: McpData) -> Tool {
     let annotations = ToolAnnotations::from_raw(
         definition.title().map(str::to_owned),
         Some(hints.read_only),
-        Some(hints.destructive),
+        Some(hints.may_destroy()),
         Some(hints.idempotent),
         Some(hints.open_world),
     );

@@ -56,7 +56,7 @@ async fn available_tools_are_listed_by_name_on_one_page() {
         json!({
             "title": "Add numbers",
             "readOnlyHint": true,
-            "destructiveHint": true,
+            "destructiveHint": false,
             "idempotentHint": true,
             "openWorldHint": false,
         })

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -161,10 +161,13 @@ fn check(file: &Path, named: &Path) -> Result<(), DatabaseError> {
     let sound = connection.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     match sound {
         Ok(found) if found == "ok" => {}
-        Ok(problem) => return Err(DatabaseError::Corrupt { place: shown, problem }),
-        Err(error) => {
-            return Err(DatabaseError::Corrupt { place: shown, problem: error.to_string() });
+        Ok(problem) => return Err(failed(&shown, &format!("this copy is damaged: {problem}"))),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            let problem =
+                "this file is no database: name a file that `toolcrib state backup` has written";
+            return Err(failed(&shown, problem));
         }
+        Err(error) => return Err(failed(&shown, &format!("this copy is damaged: {error}"))),
     }
     if !schema::is_own(&connection).map_err(|error| named(place.failure(error)))? {
         return Err(DatabaseError::Foreign { place: shown });

@@ -8,6 +8,7 @@ pub(crate) mod worker;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,14 +17,14 @@ use tokio::sync::oneshot;
 use toolcrib_core::clock::{Clock, SystemClock};
 
 use crate::database::schema::migrate;
-use crate::database::servers::Server;
+use crate::database::servers::{NO_SERVER, Server};
 use crate::database::transaction::Tx;
 use crate::database::worker::{Job, JobError, JobKind, WorkerShared};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, LOCK_TIMEOUT, prepare};
-use crate::retention::freeing;
 use crate::retention::keeper::KeeperHandle;
 use crate::retention::trouble::Trouble;
+use crate::retention::{freeing, reserve};
 
 /// Threads that only read, beside the one that writes.
 const READERS: usize = 2;
@@ -68,15 +69,29 @@ impl Database {
     /// Nobody but the folder's owner may have access to the folder.
     ///
     /// Fails if the file is damaged, if a newer toolcrib or another program made it, and if several processes cannot
-    /// share a database on this file system.
+    /// share a database on this file system. An existing database is also opened on a full disk: it can be read,
+    /// changes fail, and the first one that succeeds registers the server.
     pub fn open(dir: &Path) -> Result<Self, DatabaseError> {
         Self::open_with_clock(dir, Arc::new(SystemClock))
     }
 
     /// Like [`open`](Self::open), with the given clock for expiry.
     pub fn open_with_clock(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, DatabaseError> {
-        let (place, mut writer) = make(dir)?;
-        let server = Server::register(&mut writer, &place, clock.now())?;
+        let (place, mut writer) = match make(dir) {
+            // SQLite needs some room to recover after a crash.
+            Err(DatabaseError::DiskFull { .. } | DatabaseError::Disk { .. })
+                if reserve::release(&DatabaseLocation::Folder(dir.to_owned())) =>
+            {
+                tracing::warn!("the disk is full: the reserved space is used to open the database");
+                make(dir)?
+            }
+            made => made?,
+        };
+        reserve::keep(&place);
+        let server = match Server::register(&mut writer, &place, clock.now()) {
+            Err(error) if !matches!(error, DatabaseError::DiskFull { .. }) => return Err(error),
+            registered => registered,
+        };
         let mut readers = Vec::with_capacity(READERS);
         for _ in 0..READERS {
             let reader = connect(&place)?;
@@ -98,15 +113,16 @@ impl Database {
         let mut writer = connect(&place)?;
         migrate(&mut writer, &place)?;
         let server = Server::register(&mut writer, &place, clock.now())?;
-        Self::start(place, clock, writer, server, Vec::new())
+        Self::start(place, clock, writer, Ok(server), Vec::new())
     }
 
-    /// If there are no reader threads, reads queue with the changes.
+    /// If there are no reader threads, reads queue with the changes. If the server is not registered, because the disk
+    /// is full, it is before its first change.
     fn start(
         place: DatabaseLocation,
         clock: Arc<dyn Clock>,
         connection: Connection,
-        server: Server,
+        server: Result<Server, DatabaseError>,
         readers: Vec<Connection>,
     ) -> Result<Self, DatabaseError> {
         let shown = place.to_string();
@@ -117,10 +133,11 @@ impl Database {
         let shared = Arc::new(WorkerShared {
             place,
             clock,
-            server: server.epoch,
+            server: AtomicI64::new(server.as_ref().map_or(NO_SERVER, |server| server.epoch)),
             retention: Mutex::default(),
             trouble: Trouble::default(),
         });
+        let server = server.inspect_err(|error| shared.trouble.note(error)).ok();
         let reads = if readers.is_empty() {
             None
         } else {

@@ -16,6 +16,9 @@ use crate::millis;
 /// server can take over a row, and a late write under the old number is refused.
 pub(crate) type Epoch = i64;
 
+/// The number that no server has.
+pub(crate) const NO_SERVER: Epoch = 0;
+
 /// This server's own registration.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -50,15 +53,22 @@ impl Server {
                 Some(lock.map_err(|error| file_failure(&path, &error))?)
             }
         };
-        transaction
+        let entered = transaction
             .execute(
                 "INSERT INTO servers (id, pid, started_at) VALUES (?1, ?2, ?3)",
                 params![id, std::process::id(), millis(now)],
             )
-            .map_err(failed)?;
-        let epoch = transaction.last_insert_rowid();
-        transaction.commit().map_err(failed)?;
-        Ok(Self { epoch, id, lock })
+            .and_then(|_| {
+                let epoch = transaction.last_insert_rowid();
+                transaction.commit().map(|()| epoch)
+            });
+        match entered {
+            Ok(epoch) => Ok(Self { epoch, id, lock }),
+            Err(error) => {
+                remove_lock(place, &id);
+                Err(failed(error))
+            }
+        }
     }
 
     /// Ends the registration and frees the server's claims. The server ends in order, so the calls it had taken have

@@ -7,14 +7,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use toolcrib_core::clock::{Clock as _, SystemClock};
 
 use crate::database::schema::is_current;
+use crate::database::servers::NO_SERVER;
 use crate::database::transaction::Tx;
 use crate::database::{connect, make};
 use crate::error::DatabaseError;
 use crate::folder::location::{DatabaseLocation, is_there};
 use crate::retention::Retention;
-
-/// The number that no server has.
-const NO_SERVER: i64 = 0;
 
 fn tx<'c>(connection: &'c Connection, place: &'c DatabaseLocation) -> Tx<'c> {
     let (now, retention) = (SystemClock.now(), Retention::default());

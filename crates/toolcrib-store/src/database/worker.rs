@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,7 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use toolcrib_core::clock::Clock;
 
-use crate::database::servers::{Epoch, Server};
+use crate::database::servers::Server;
 use crate::database::transaction::Tx;
 use crate::error::DatabaseError;
 use crate::folder::location::DatabaseLocation;
@@ -31,7 +32,8 @@ type Work = Box<dyn FnOnce(Result<&Tx<'_>, DatabaseError>) -> JobResult + Send>;
 pub(crate) struct WorkerShared {
     pub(crate) place: DatabaseLocation,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) server: Epoch,
+    /// This server's number, once it is registered.
+    pub(crate) server: AtomicI64,
     /// How long things are kept. It may change at any time.
     pub(crate) retention: Mutex<Retention>,
     pub(crate) trouble: Trouble,
@@ -46,7 +48,7 @@ impl WorkerShared {
         Tx {
             connection,
             place: &self.place,
-            server: self.server,
+            server: self.server.load(Ordering::Acquire),
             now: self.clock.now(),
             retention: self.retention(),
             trouble: Some(&self.trouble),
@@ -67,6 +69,8 @@ pub(crate) enum JobKind {
     Durable,
     /// Survives the end of the process; a power failure may lose the last changes.
     Relaxed,
+    /// Like the last one, for changes that no server needs to be registered for: they claim nothing.
+    Upkeep,
     /// Runs on the writing thread outside any transaction, such as a checkpoint.
     Bare,
 }
@@ -130,11 +134,11 @@ pub(crate) fn read(
 pub(crate) fn write(
     connection: Connection,
     shared: Arc<WorkerShared>,
-    server: Server,
+    server: Option<Server>,
 ) -> std::io::Result<Sender<Job>> {
     let (sender, jobs) = channel::<Job>();
     let work = move || {
-        let mut writer = Writer { connection, shared, is_durable: true };
+        let mut writer = Writer { connection, shared, server, is_durable: true };
         let mut waiting = VecDeque::new();
         while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
             waiting.extend(jobs.try_iter().take(BATCH));
@@ -150,14 +154,18 @@ pub(crate) fn write(
                 }
                 continue;
             }
-            let is_change = |next: &Job| matches!(next.kind, JobKind::Durable | JobKind::Relaxed);
+            let is_change = |next: &Job| {
+                matches!(next.kind, JobKind::Durable | JobKind::Relaxed | JobKind::Upkeep)
+            };
             let mut batch = vec![job];
             while batch.len() < BATCH && waiting.front().is_some_and(is_change) {
                 batch.extend(waiting.pop_front());
             }
             writer.run(batch.into());
         }
-        server.end(&writer.connection, &writer.shared.place);
+        if let Some(server) = writer.server {
+            server.end(&writer.connection, &writer.shared.place);
+        }
     };
     thread::Builder::new().name("store-write".to_owned()).spawn(work)?;
     Ok(sender)
@@ -183,6 +191,8 @@ fn guarded(job: Job, tx: &Tx<'_>) -> Option<JobResult> {
 struct Writer {
     connection: Connection,
     shared: Arc<WorkerShared>,
+    /// `None` until the disk has room for the registration.
+    server: Option<Server>,
     /// Whether a commit waits for the disk at present.
     is_durable: bool,
 }
@@ -190,6 +200,12 @@ struct Writer {
 impl Writer {
     /// Runs as many jobs as fit in one transaction, and replies to them once it is committed.
     fn run(&mut self, mut jobs: VecDeque<Job>) {
+        if let Err(error) = self.register() {
+            let (upkeep, others): (VecDeque<_>, VecDeque<_>) =
+                jobs.into_iter().partition(|job| job.kind == JobKind::Upkeep);
+            others.into_iter().for_each(|job| job.refuse(error.clone()));
+            jobs = upkeep;
+        }
         while !jobs.is_empty() {
             if let Err(error) = self.begin(&jobs) {
                 jobs.drain(..).for_each(|job| job.refuse(error.clone()));
@@ -213,6 +229,18 @@ impl Writer {
                 reply(done.clone());
             }
         }
+    }
+
+    /// Registers the server, if that was not possible before.
+    fn register(&mut self) -> Result<(), DatabaseError> {
+        if self.server.is_none() {
+            let shared = &self.shared;
+            let server = Server::register(&mut self.connection, &shared.place, shared.clock.now())
+                .inspect_err(|error| shared.trouble.note(error))?;
+            shared.server.store(server.epoch, Ordering::Release);
+            self.server = Some(server);
+        }
+        Ok(())
     }
 
     fn begin(&mut self, jobs: &VecDeque<Job>) -> Result<(), DatabaseError> {

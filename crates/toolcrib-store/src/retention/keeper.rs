@@ -137,7 +137,7 @@ fn all(database: &Database) -> Result<Swept, DatabaseError> {
     for part in Part::ALL {
         loop {
             let step = move |database: &Database| {
-                database.run_blocking(JobKind::Relaxed, move |tx| part.step(tx))
+                database.run_blocking(JobKind::Upkeep, move |tx| part.step(tx))
             };
             let rows = try_with_reserve(database, step)?;
             part.count(&mut swept, rows);
@@ -167,7 +167,7 @@ fn give_back_to(database: &Database, spare: i64) -> Result<bool, DatabaseError> 
     let mut before = i64::MAX;
     loop {
         let step = move |database: &Database| {
-            database.run_blocking(JobKind::Relaxed, move |tx| {
+            database.run_blocking(JobKind::Upkeep, move |tx| {
                 let free = free_pages(tx)?;
                 if free > spare {
                     remove_pages(tx, STEP_PAGES.min(free - spare))?;

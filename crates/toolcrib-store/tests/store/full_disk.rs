@@ -127,6 +127,86 @@ async fn child_with_old_entries() {
     std::io::stdout().write_all(b"whole\n").expect("the test listens");
 }
 
+/// The variable that names the folder of the small disk for the processes of which the first is killed.
+const KILLED: &str = "TOOLCRIB_STORE_FULL_DISK_KILLED";
+
+fn fill(folder: &Path) {
+    let mut ballast = std::fs::File::create(folder.join("ballast")).expect("there is room");
+    while ballast.write_all(&[1; 4096]).is_ok() {}
+    while ballast.write_all(&[1]).is_ok() {}
+}
+
+/// Runs only in a child process: stores a call, fills the disk and ends without a word.
+#[tokio::test]
+async fn child_that_is_killed() {
+    let Some(folder) = std::env::var_os(KILLED) else { return };
+    let folder = Path::new(&folder);
+    let database = Database::open(folder).expect("there is room for it");
+    let reserve = folder.join("toolcrib.db-reserve");
+    assert!(reserve.exists(), "it is there before the first change");
+    Suspensions::new(&database).put(&suspended("ada", 1, u64::MAX)).await.expect("there is room");
+    if std::env::var_os("WITHOUT_RESERVE").is_some() {
+        std::fs::remove_file(&reserve).expect("it is there");
+    }
+    fill(folder);
+    std::process::abort();
+}
+
+/// Runs only in a child process: opens the database that a killed one left on a full disk.
+#[tokio::test]
+async fn child_after_the_killed_one() {
+    let Some(folder) = std::env::var_os(KILLED) else { return };
+    let folder = Path::new(&folder);
+    let database = Database::open(folder).expect("reading needs no room");
+    let suspensions = Suspensions::new(&database);
+    assert_eq!(suspensions.all().await.expect("it can be read").len(), 1);
+    let error = suspensions.put(&suspended("ada", 2, u64::MAX)).await.expect_err("it is full");
+    assert!(matches!(cause(&error), DatabaseError::DiskFull { .. }), "{error}");
+    assert!(matches!(database.trouble(), Some(DatabaseError::DiskFull { .. })));
+    database.keep(Retention::default());
+    std::fs::remove_file(folder.join("ballast")).expect("it is there");
+    // The background thread registers the server within a few seconds, and nobody has to call.
+    for _ in 0..100 {
+        if database.trouble().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(database.trouble(), None);
+    suspensions.put(&suspended("ada", 2, u64::MAX)).await.expect("there is room again");
+    assert_eq!(suspensions.all().await.expect("it can be read").len(), 2);
+    let locks = std::fs::read_dir(folder.join("servers")).expect("a folder").count();
+    assert_eq!(locks, 1, "failed registrations leave no locks");
+    std::io::stdout().write_all(b"whole\n").expect("the test listens");
+}
+
+#[test]
+fn after_a_kill_a_database_on_a_full_disk_opens_reads_and_recovers_by_itself() {
+    for without_reserve in [false, true] {
+        let home = tempfile::tempdir().expect("there is room");
+        let run = "--exact --nocapture --test-threads=1";
+        let script = format!(
+            "mount -t tmpfs -o size=24m,mode=0700 none \"$DISK\" && {{ \"$0\" \
+             full_disk::child_that_is_killed {run}; exec \"$0\" full_disk::child_after_the_killed_one {run}; }}"
+        );
+        let own = std::env::current_exe().expect("it runs");
+        let mut shell = Command::new("unshare");
+        shell.args(["-Urm", "sh", "-c", &script]).arg(own);
+        shell.env(KILLED, home.path()).env("DISK", home.path());
+        if without_reserve {
+            shell.env("WITHOUT_RESERVE", "1");
+        }
+        let output = shell.output().expect("there is a shell");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("unshare failed") || stderr.contains("mount:") {
+            println!("skipped: this machine mounts no file system for a test");
+            return;
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("whole"), "{output:?}");
+    }
+}
+
 #[test]
 fn old_entries_are_removed_and_make_room_while_the_disk_is_full() {
     let home = tempfile::tempdir().expect("there is room");

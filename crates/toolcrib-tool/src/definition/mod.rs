@@ -310,6 +310,11 @@ impl ToolDefinition {
     /// not shown.
     pub fn to_full_value(&self) -> Value {
         let mut value = self.to_value();
+        // As declared: stored digests cover this value.
+        value["annotations"]["destructive"] = self.annotations.destructive.into();
+        if let Some(claims) = self.claims() {
+            value["claims"]["destructive"] = claims.destructive.into();
+        }
         let injections: Vec<_> = self
             .injections
             .iter()
@@ -331,7 +336,7 @@ impl ToolDefinition {
     }
 
     /// The definition as a JSON object with stable key names, as `show --json` prints it.
-    /// Absent and default fields are left out.
+    /// Absent and default fields are left out. A read-only tool is never `destructive`.
     pub fn to_value(&self) -> Value {
         let mut object = Map::new();
         object.insert("name".into(), self.name().into());
@@ -356,10 +361,10 @@ impl ToolDefinition {
             (!self.input_examples.is_empty()).then(|| json!(self.input_examples)),
         );
         let hints = |hints: Annotations| {
-            let Annotations { read_only, destructive, idempotent, open_world } = hints;
+            let Annotations { read_only, destructive: _, idempotent, open_world } = hints;
             json!({
                 "read_only": read_only,
-                "destructive": destructive,
+                "destructive": hints.may_destroy(),
                 "idempotent": idempotent,
                 "open_world": open_world,
             })

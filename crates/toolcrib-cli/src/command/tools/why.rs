@@ -58,6 +58,8 @@ struct Facts<'a> {
     broken: Vec<String>,
     /// The MCP server that has the pinned tool, if it was not asked.
     pinned: Option<String>,
+    /// Why the MCP server that may have the tool was asked in vain.
+    down: Option<String>,
     /// Whether a running server has a tool with the name.
     is_at_server: bool,
     near: Vec<&'a str>,
@@ -87,6 +89,7 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
         let pinned = upstream_wait::pinned_tools(started, |tool| tool == own.name);
         facts.pinned = pinned.first().map(UnaskedServer::source);
     }
+    facts.down = upstream_wait::down_for(started, &own.name);
     if own.output.json {
         let mut record = facts.record();
         record["servers"] =
@@ -101,8 +104,10 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
     for line in absent.chain(upstream_wait::last_output(&started.crib)) {
         screen::note(line);
     }
-    if !own.connect.connect && facts.pinned.is_none() {
-        upstream_wait::note_pinned_tool(started, &own.name);
+    let is_open = facts.pinned.is_none() && !own.connect.connect;
+    if let Some(line) = is_open.then(|| upstream_wait::not_asked_for(started, &own.name)).flatten()
+    {
+        screen::note(screen::folded_note(&line, 4));
     }
     let is_known = facts.owner.is_some() || !facts.besides.is_empty() || facts.pinned.is_some();
     Ok(if is_known { Exit::Success } else { Exit::Failure })
@@ -178,6 +183,7 @@ impl<'a> Facts<'a> {
             asks: None,
             broken: Vec::new(),
             pinned: None,
+            down: None,
             is_at_server: false,
             near: if known { Vec::new() } else { snapshot.near(name, |_| true) },
         }
@@ -233,7 +239,7 @@ impl<'a> Facts<'a> {
             "name": self.name,
             "state": self.state(),
             "owner": owner,
-            "reason": self.owner.and_then(ToolEntry::unavailable_reason),
+            "reason": self.owner.and_then(ToolEntry::unavailable_reason).or(self.down.as_deref()),
             "denied_by": self.denied.as_ref().map(|(rule, _)| rule),
             "denied_with": self.denied.as_ref().map(|(_, message)| message),
             "approval_by": self.asks.as_ref().map(|(by, _)| by),
@@ -303,7 +309,10 @@ impl<'a> Facts<'a> {
                         "no usable manifest declares it; the server below has it",
                     );
                 }
-                None => line("unknown", ERROR, "no source declares it"),
+                None => match &self.down {
+                    Some(down) => line("unknown", ERROR, down),
+                    None => line("unknown", ERROR, "no source declares it"),
+                },
             },
             (None, None) => {}
         }

@@ -151,6 +151,9 @@ fn approval_errors_are_json_if_requested() {
     let unknown = crib.run(&["approvals", "show", &"0".repeat(32), "--json"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert_eq!(unknown.json()["error"]["kind"], "not_found");
+    let before = crib.run(&["approvals", "--json", "show", &"0".repeat(32)]);
+    assert_eq!(before.json(), unknown.json(), "`--json` holds wherever it stands");
+    assert_eq!(crib.run(&["approvals", "--json", "list"]).json()["approvals"], json!([]));
     let short = crib.run(&["approvals", "approve", "0", "--json"]);
     assert_eq!(short.json()["error"]["kind"], "too_short");
     wait(&http, "a.txt");

@@ -144,3 +144,20 @@ fn a_name_without_similar_names_gets_the_listing_command() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("(zzzzqqqq). `toolcrib list --all` names all tools"), "{run:?}");
 }
+
+#[test]
+fn a_read_only_tool_is_not_destructive_on_any_screen() {
+    let manifest = TAIL.replace("{profile: workspace, read: [/var/log]}", "{profile: trusted}");
+    let crib = Crib::new(&[("tail.yaml", &manifest)]);
+    crib.config("state: {dir: state}\n");
+    let shown = crib.run(&["show", "tail_log", "--json"]).json();
+    assert_eq!(shown["annotations"]["destructive"], false, "{shown}");
+    assert_eq!(shown["annotations"]["read_only"], true, "{shown}");
+    let trust = crib.run(&["trust", "tail_log"]);
+    let said = format!("{}{}", trust.stdout, trust.stderr);
+    assert!(said.contains("/annotations/read_only = true"), "{trust:?}");
+    assert!(said.contains("/annotations/destructive = false"), "{trust:?}");
+    let exported = crib.run(&["export", "--format", "mcp"]);
+    assert!(exported.stdout.contains("\"destructiveHint\": false"), "{exported:?}");
+    assert!(!exported.stdout.contains("\"destructiveHint\": true"), "{exported:?}");
+}

@@ -92,7 +92,7 @@ fn described(definition: &ToolDefinition) -> Value {
         "annotations".into(),
         json!({
             "read_only": annotations.read_only,
-            "destructive": annotations.destructive,
+            "destructive": annotations.may_destroy(),
             "idempotent": annotations.idempotent,
             "open_world": annotations.open_world,
         }),

@@ -54,6 +54,17 @@ async fn twenty_problems_are_shown_and_the_rest_counted() {
 }
 
 #[tokio::test]
+async fn a_value_outside_a_pattern_is_told_what_the_argument_is_before_the_pattern() {
+    let path = json!({"type": "string", "pattern": "^logs/", "description": "A log file."});
+    let turn = echo(json!({"properties": {"path": path, "bare": {"pattern": "^x"}}}));
+    let result = send(&turn, r#"{"path": "a", "bare": "b"}"#).await;
+    let said = listed(&result);
+    assert!(said[0].contains("expected text that matches the pattern ^x"), "{said:?}");
+    let told = "expected text as described (\"A log file.\") that matches the pattern ^logs/";
+    assert!(said[1].contains(told), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_long_name_or_value_is_shortened_in_a_refusal() {
     let turn =
         echo(json!({"properties": {"n": {"type": "integer"}}, "additionalProperties": false}));

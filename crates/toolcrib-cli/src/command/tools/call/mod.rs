@@ -30,7 +30,7 @@ use crate::{Exit, arguments, runtime, terminal_approver, upstream_wait};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolcrib call calculator expression='2 + 2'
-  toolcrib call tail_log path=/var/log/syslog lines=50
+  toolcrib call tail_log path=/var/log/dpkg.log lines=50
   toolcrib call calculator expression='2 + 2' --json   the whole result, as JSON
   toolcrib call calculator --input arguments.json      the arguments from a file
   echo '{\"expression\": \"2 + 2\"}' | toolcrib call calculator --input -
@@ -121,6 +121,13 @@ async fn answered(
             ScreenContent::default(),
         )));
     }
+    if let Some(error) = upstream_wait::down_for(started, &own.name).map(unreachable) {
+        let id = CallId::new(new_call_id()?);
+        return Ok(Some((
+            ToolResult::failure(id, &*own.name, error, Duration::ZERO),
+            ScreenContent::default(),
+        )));
+    }
     let operator = terminal_approver::operator(own.yes);
     let options = own.toolset.turn_options(crib)?.approver(operator).client("command line");
     let (options, screen) = LiveScreen::watch(options, own.output.json);
@@ -132,6 +139,12 @@ async fn answered(
         None => (call.await, ScreenContent::default()),
     };
     Ok(result.map(|result| (result, shown)))
+}
+
+/// The error for a tool that a server may have which is down.
+fn unreachable(reason: String) -> ToolError {
+    ToolError::unavailable(reason)
+        .with_hint("`toolcrib list --connect` tries again and shows what the server has printed.")
 }
 
 /// An answer with stand-ins for the numbers that a [`Value`] cannot hold.
@@ -150,7 +163,10 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
     let (outcome, absent) = runtime::block_on(async {
         upstream_wait::connect_for(&started, &own.name).await?;
         let turn = crib.executor().turn(own.toolset.turn_options(crib)?);
-        let outcome = turn.dry_run(the_call(&turn, own, given)?).await;
+        let outcome = match upstream_wait::down_for(&started, &own.name) {
+            Some(reason) => Err(unreachable(reason)),
+            None => turn.dry_run(the_call(&turn, own, given)?).await,
+        };
         let absent = upstream_wait::absent(crib);
         crib.shutdown(Duration::ZERO).await;
         anyhow::Ok((outcome, absent))

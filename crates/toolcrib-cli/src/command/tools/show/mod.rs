@@ -40,9 +40,6 @@ pub(in crate::command) fn run(options: &Options, own: &ShowOptions) -> anyhow::R
             upstream_wait::connect_for(&started, &own.name).await?;
         }
         let outcome = shown(&started, own).await;
-        if !own.connect.connect {
-            upstream_wait::note_pinned_tool(&started, &own.name);
-        }
         crib.shutdown(Duration::ZERO).await;
         outcome
     })?
@@ -52,6 +49,20 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let snapshot = crib.executor().registry().snapshot();
     let Some(tool) = snapshot.get(&own.name) else {
+        let at_a_server = if own.connect.connect {
+            upstream_wait::down_for(started, &own.name)
+        } else {
+            upstream_wait::not_asked_for(started, &own.name)
+        };
+        if let Some(message) = at_a_server {
+            if own.output.json {
+                let kind = ErrorKind::Unavailable.as_str();
+                screen::json(&json!({"error": {"kind": kind, "message": message, "hints": []}}))?;
+            } else {
+                screen::note(screen::folded_note(&format!("{ERROR}error{ERROR:#}: {message}"), 4));
+            }
+            return Ok(Exit::Failure);
+        }
         // A call of an unknown name already reports similar names.
         let answer = crib.turn().call(ToolCall::new("show", &*own.name, "{}")).await;
         debug_assert_eq!(answer.error_kind(), Some(ErrorKind::NotFound));
@@ -163,7 +174,7 @@ fn effects(annotations: Annotations) -> String {
         "changes things"
     };
     let reach =
-        if annotations.open_world { "reaches beyond this host" } else { "stays on this host" };
+        if annotations.open_world { "may reach beyond this host" } else { "stays on this host" };
     format!("{effect}; {reach}")
 }
 

@@ -167,11 +167,32 @@ fn a_dry_run_shows_what_a_server_would_be_told_and_tells_it_nothing() {
 }
 
 #[test]
+fn a_name_of_a_server_that_is_down_is_answered_with_why_it_is_down() {
+    let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
+    let down = "the MCP server gone is down: it cannot be started";
+    for arguments in [&["call", "gone_get"][..], &["show", "gone_get", "--connect"]] {
+        let run = crib.run(arguments);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.stderr.contains(down) && !run.stderr.contains("no tool of"), "{run:?}");
+    }
+    let why = crib.run(&["why", "gone_get", "--connect"]);
+    assert!(why.stdout.contains(down), "{why:?}");
+    let json = crib.run(&["call", "gone_get", "--json"]).json();
+    assert_eq!(json["error"]["kind"], "unavailable", "{json}");
+    let unasked = crib.run(&["show", "gone_get"]);
+    let may = "`gone_get` may be a tool of the MCP server gone, which was not asked";
+    assert!(unasked.stderr.contains(may), "{unasked:?}");
+    let unknown = crib.run(&["call", "other_get"]);
+    assert!(unknown.stderr.contains("there is no tool of that name"), "{unknown:?}");
+}
+
+#[test]
 fn a_dry_run_reports_why_a_server_is_down() {
     let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
     let run = crib.run(&["call", "gone_get", "--dry-run"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("down upstream gone: it cannot be started"), "{run:?}");
+    assert!(run.stderr.contains("the MCP server gone is down"), "{run:?}");
     assert!(!crib.data().join("script.json.log").exists(), "the other is not asked");
 }
 
@@ -206,7 +227,7 @@ fn what_a_server_claims_is_shown_and_not_believed() {
     let crib = crib("");
     let run = crib.run(&["show", "notes_get", "--connect"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.contains("may destroy; reaches beyond this host; from upstream notes"));
+    assert!(run.stdout.contains("may destroy; may reach beyond this host; from upstream notes"));
     assert!(run.stdout.contains("it claims: changes nothing; stays on this host (not trusted)"));
 }
 
@@ -317,7 +338,8 @@ fn a_listing_names_pinned_tools_of_servers_it_does_not_ask() {
     let exported = crib.run(&["export", "--format", "openai", "--connect"]);
     assert!(exported.stdout.contains("notes_get"), "{exported:?}");
     let run = crib.run(&["show", "notes_get"]);
-    assert!(run.stderr.contains("the MCP server notes has it, as pinned"), "{run:?}");
+    assert!(run.stderr.contains("`notes_get` is a tool of the MCP server notes"), "{run:?}");
+    assert!(!run.stderr.contains("there is no tool"), "{run:?}");
 }
 
 #[test]

@@ -63,6 +63,10 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
         Ok(exit) => exit,
         // The reader of our output has closed the pipe, as `| head` does; this is not an error.
         Err(error) if screen::is_broken_pipe(&error) => Exit::Success,
+        Err(error) if error.is::<serving::stop::Interrupted>() => {
+            screen::note("interrupted");
+            Exit::Interrupted
+        }
         Err(error) => could_not_run::report(&error, could_not_run::asks_for_json(&arguments)),
     };
     // Programs that a command tool started must not outlive this process.

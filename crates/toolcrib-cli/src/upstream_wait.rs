@@ -15,18 +15,19 @@ use toolcrib::tool::fully_visible;
 use toolcrib::tool::units::HumanDuration;
 
 use crate::screen::{FAINT, STRONG, WARNING, folded_note, note};
+use crate::serving::stop;
 use crate::startup::{self, Started};
 
 /// After how long to print which servers are still awaited.
-const NOTICE_DELAY: Duration = Duration::from_secs(5);
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
 /// Extra time for starting a program and shutting it down.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Connects to all servers, and waits for each within the limit of its manifest.
 pub(crate) async fn connect(started: &Started) -> anyhow::Result<()> {
     before_programs(started)?;
-    wait_for_all(started, started.crib.connect().await).await;
-    Ok(())
+    let connected = async { wait_for_all(started, started.crib.connect().await).await };
+    Ok(stop::unless_requested(connected).await.ok_or(stop::Interrupted)?)
 }
 
 /// Waits until every server is connected or down, and prints which ones take long.
@@ -180,7 +181,7 @@ impl UnaskedServer {
         if self.tools.len() > NAMED_MAX {
             let _ = write!(named, " and {} more", self.tools.len() - NAMED_MAX);
         }
-        note_not_asked(&self.upstream, &format!("its tools, as pinned {} ago: {named}", self.age));
+        note_not_asked(&self.upstream, &format!("{} ago it had these tools: {named}", self.age));
     }
 
     /// Whose tools these are, and how long ago the last was pinned, as a clause.
@@ -191,7 +192,7 @@ impl UnaskedServer {
 
 fn note_not_asked(upstream: &str, line: &str) {
     let line = format!(
-        "{FAINT}not asked{FAINT:#} upstream {STRONG}{upstream}{STRONG:#}: {line}; `--connect` asks it"
+        "{FAINT}not asked{FAINT:#} upstream {STRONG}{upstream}{STRONG:#}: {line} (`--connect` asks it)"
     );
     note(folded_note(&line, 4));
 }

@@ -1,5 +1,6 @@
 //! Shutdown: the request for it, and how servers end.
 
+use std::fmt;
 use std::time::Duration;
 
 use toolcrib::Toolcrib;
@@ -9,6 +10,18 @@ use crate::screen::{self, count};
 
 /// How long running calls may take after a stop request.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// A command was interrupted before it had a result.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// How the process was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Builds the crib for a command line: its config, manifests and context.
 
 mod config;
+mod secrets;
 mod storage;
 mod warnings;
 
@@ -63,7 +64,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
         tracing::warn!(%error, "variables that contain secrets could not be removed from the environment");
         BTreeMap::new()
     });
-    let secrets = |sources: SecretSources| Secrets::read(sources.variables(taken));
+    let read = |sources: SecretSources| secrets::read(sources.variables(taken));
     let mut loaded = loaded;
     for warning in create_state_folder(&mut loaded) {
         tracing::warn!("{warning}");
@@ -71,7 +72,7 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     // Without a state folder, what clients are asked is kept in memory.
     let open = resources;
     prepare(&loaded)?;
-    let started = build_of(&loaded, secrets, open)?;
+    let started = build_of(&loaded, read, open)?;
     started.crib.follow_config(loaded.config(), move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;
         Ok(loaded.into_config())
@@ -118,7 +119,7 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     }
     prepare(&loaded)?;
     // Questions are answered here, or never: this process ends with its call.
-    let started = build_of(&loaded, Secrets::read, |builder, config| {
+    let started = build_of(&loaded, secrets::read, |builder, config| {
         Ok(resources(builder, config)?.suspensions(Arc::new(MemorySuspensions::new())))
     })?;
     screen::broken_files(started.manifests.files());
@@ -149,7 +150,7 @@ pub(crate) fn plan(options: &Options, tool: &str) -> anyhow::Result<Started> {
         both.any(|(upstream, says)| upstream.may_offer(tool) && needs_secrets(says))
     };
     if !is_known && needs_them {
-        started = build(options, Secrets::read, |builder, config| Ok(pins(builder, config)))?;
+        started = build(options, secrets::read, |builder, config| Ok(pins(builder, config)))?;
     }
     screen::broken_files(started.manifests.files());
     Ok(started)
@@ -173,7 +174,7 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
         // Checking argument vectors needs neither the programs, nor the secrets, nor the trust.
         return build_over(&loaded, Secrets::look, RunnerHost::for_plans, |builder, _| Ok(builder));
     }
-    build_of(&loaded, Secrets::read, |builder, _| Ok(builder))
+    build_of(&loaded, secrets::read, |builder, _| Ok(builder))
 }
 
 /// Builds the crib for inspection: nothing is opened or created, and no command is run to get a
@@ -182,7 +183,7 @@ pub(crate) fn test(options: &Options, paths: &[PathBuf], mock: bool) -> anyhow::
 pub(crate) fn look(options: &Options, connect: bool) -> anyhow::Result<Started> {
     let mut started = quietly(options)?;
     if connect && started.manifests.files().upstreams().any(needs_secrets) {
-        started = build(options, Secrets::read, |builder, config| Ok(pins(builder, config)))?;
+        started = build(options, secrets::read, |builder, config| Ok(pins(builder, config)))?;
     }
     screen::broken_files(started.manifests.files());
     Ok(started)
@@ -218,7 +219,7 @@ pub(crate) fn declared(options: &Options, asks_servers: bool) -> anyhow::Result<
     };
     let started = build(Secrets::look)?;
     if asks_servers && started.manifests.files().upstreams().any(needs_secrets) {
-        return build(Secrets::read);
+        return build(secrets::read);
     }
     Ok(started)
 }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolcrib_core::approval::{ApprovalRequest, Approvals, DecideError, Decision};
+use toolcrib_core::masking::LiveMask;
 use toolcrib_core::run::RunError;
 use toolcrib_core::suspension::{Outcome, Settled, SuspensionId};
 use toolcrib_tool::{ErrorKind, ToolResult};
@@ -226,19 +227,45 @@ impl From<ApprovalRequest> for ApprovalBody {
     }
 }
 
-pub(crate) async fn list(Extension(client): Extension<Arc<Client>>) -> Result<Response, Problem> {
+impl ApprovalBody {
+    /// The body for a screen: a value may have become a secret while the call waited. The digest stays that of the
+    /// question as it was asked, which the audit log records.
+    fn shown(request: ApprovalRequest, mask: &LiveMask) -> Self {
+        let body = Self::from(request);
+        let injected = match mask.value(Value::Object(body.injected)) {
+            Value::Object(injected) => injected,
+            _ => Map::new(),
+        };
+        Self {
+            arguments: mask.value(body.arguments),
+            injected,
+            plan: body.plan.map(|plan| mask.value(plan)),
+            text: mask.text(body.text),
+            ..body
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+) -> Result<Response, Problem> {
     let approvals = approvals(&client)?.list().await?;
-    let approvals = approvals.into_iter().map(ApprovalBody::from).collect();
+    let mask = api.backend().executor().mask();
+    let shown = |request| ApprovalBody::shown(request, &mask);
+    let approvals = approvals.into_iter().map(shown).collect();
     Ok(json(StatusCode::OK, &ApprovalList { approvals }))
 }
 
 pub(crate) async fn show(
+    State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let (approvals, id) = (approvals(&client)?, parsed(&id)?);
     if let Some(found) = approvals.find(&id).await? {
-        return Ok(json(StatusCode::OK, &ApprovalBody::from(found)));
+        let mask = api.backend().executor().mask();
+        return Ok(json(StatusCode::OK, &ApprovalBody::shown(found, &mask)));
     }
     Err(match approvals.resolved(&id).await? {
         Some(first) => Problem::not_found(first.to_string()).kind("already_resolved"),

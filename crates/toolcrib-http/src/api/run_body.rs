@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_core::audit::rfc3339;
 use toolcrib_core::clock::Timestamp;
+use toolcrib_core::masking::LiveMask;
 use toolcrib_core::run::Run;
 
 use super::result::CallResult;
@@ -104,6 +105,13 @@ impl From<&Run> for RunBody {
             waiting,
             results: run.answered().map(|result| CallResult::from(&result)).collect(),
         }
+    }
+}
+
+impl RunBody {
+    /// Masks what waits: a value may have become a secret since it was stored.
+    pub(super) fn masked(self, mask: &LiveMask) -> Self {
+        Self { waiting: self.waiting.map(|waiting| mask.value(waiting)), ..self }
     }
 }
 

@@ -214,6 +214,7 @@ pub(crate) async fn list(
     let is_last = page.len() <= limit;
     let mut runs = Vec::with_capacity(limit);
     let mut next = None;
+    let mask = api.backend().executor().mask();
     for record in page.into_iter().take(limit) {
         next = (!is_last).then(|| RunCursor::of(&record).to_string());
         let mut run = Run::from_record(record);
@@ -222,7 +223,7 @@ pub(crate) async fn list(
             let turn = turn_of(&client, &run);
             refreshed(&mut run, &turn, &*store).await?;
         }
-        runs.push(RunBody::from(&run));
+        runs.push(RunBody::from(&run).masked(&mask));
     }
     Ok(json(StatusCode::OK, &RunList { runs, next }))
 }
@@ -340,7 +341,7 @@ async fn perform(
     id: &str,
     operation: RunOperation,
 ) -> Result<Response, Problem> {
-    let store = store(api)?;
+    let (store, mask) = (store(api)?, api.backend().executor().mask());
     let id: RunId = id.parse().map_err(|_| unknown())?;
     api.run_to_completion(Box::pin(async move {
         let record = store.load(&id).await?.ok_or_else(unknown)?;
@@ -388,7 +389,7 @@ async fn perform(
         if was_over {
             return Err(already_over(&run, &turn, &*store).await?);
         }
-        Ok(json(StatusCode::OK, &RunBody::from(&run)))
+        Ok(json(StatusCode::OK, &RunBody::from(&run).masked(&mask)))
     }))
     .await?
 }

@@ -56,6 +56,11 @@ impl SecretSources {
         self
     }
 
+    /// Whether a program is run to get a secret.
+    pub fn has_commands(&self) -> bool {
+        self.named.values().any(|source| matches!(source, SecretSource::Command { .. }))
+    }
+
     /// Whether there are no sources.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.folders.is_empty()

@@ -13,6 +13,7 @@ use toolcrib::manifest::lock::Kind;
 use toolcrib::names::{DeclaredName, NotOffered};
 use toolcrib::tool::{Source, ToolEntry, fully_visible};
 
+use super::show::because;
 use crate::command::servers::{ask_servers, reset};
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::{self, ERROR, STRONG, WARNING};
@@ -273,8 +274,8 @@ impl<'a> Facts<'a> {
                     let state = if owner.is_blocked() { "blocked" } else { "unavailable" };
                     line(state, WARNING, reason);
                 } else if let Some((by, reason)) = &self.asks {
-                    let text =
-                        format!("it can be called; every call needs approval: {reason} ({by})");
+                    let because = because(by, reason);
+                    let text = format!("it can be called; every call needs approval{because}");
                     line("state", plain, &text);
                 } else if self.denied.is_none() {
                     line("state", plain, "it can be called");

@@ -108,7 +108,7 @@ fn show_tells_what_a_tool_takes_and_where_it_is_from() {
       timeout  30s
 
     changes nothing; stays on this host; from manifest tools.d/hello.yaml:4:11
-    digest blake3:0601fe4881aa740ddb6f2bea27a46a8e96a03d36dd52066a06d1aafbc161a88d
+    declaration digest blake3:0601fe4881aa740ddb6f2bea27a46a8e96a03d36dd52066a06d1aafbc161a88d
     "#);
     let json = crib.run(&["show", "say_hello", "--json"]).json();
     assert_eq!(json["input_schema"]["additionalProperties"], false);

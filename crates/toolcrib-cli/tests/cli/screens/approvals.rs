@@ -306,3 +306,30 @@ fn a_file_that_changed_since_the_call_was_made_is_not_run_by_its_approval() {
         assert!(approved.stdout.contains(says), "{run}: {approved:?}");
     }
 }
+
+#[test]
+fn a_value_that_has_become_a_secret_while_its_call_waits_is_masked() {
+    let (crib, http) = serve();
+    drop(http);
+    let file = crib.path().join("key.txt");
+    std::fs::write(&file, "an-early-secret-1").expect("written");
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("it is there");
+    crib.config(&format!("{config}secrets: {{key: {{file: key.txt}}}}\n"));
+    let http = Http::start(&crib, ADA);
+    let late = "a-later-secret-22";
+    let run = wait(&http, late);
+    let ids = waiting(&crib);
+    assert!(crib.run(&["approvals", "show", &ids[0]]).stdout.contains(late), "no secret yet");
+    std::fs::write(&file, late).expect("written");
+    let reload = crib.run(&["reload"]);
+    assert_eq!(reload.code, Some(0), "{reload:?}");
+    for arguments in [&["approvals", "show", &ids[0]][..], &["approvals"], &["approvals", "--json"]]
+    {
+        let shown = crib.run(arguments);
+        assert!(!shown.stdout.contains(late) && shown.stdout.contains("remove"), "{shown:?}");
+    }
+    for line in [run.as_str(), "GET /v1/runs"] {
+        let answer = http.ask(line, None);
+        assert!(!answer.body.contains(late) && answer.body.contains("remove"), "{}", answer.body);
+    }
+}

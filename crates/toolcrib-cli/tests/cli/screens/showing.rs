@@ -59,7 +59,7 @@ fn show_tells_bounds_limits_approval_confinement_and_what_would_run() {
       read     /var/log
       env      TOKEN="${secret.log_token}"
       secrets  log_token
-      approval every call needs it: the tool asks for approval of every call (the tool's own `approval`)
+      approval every call needs it (the tool's own `approval`)
       timeout  7s
       at once  at most 2 calls
       rate     30/min
@@ -67,7 +67,7 @@ fn show_tells_bounds_limits_approval_confinement_and_what_would_run() {
       retry    at most 2 more attempts
 
     changes nothing; stays on this host; from manifest tools.d/tail.yaml:4:11
-    digest blake3:5a7122b0fbdd968c126c43e04ddbdcc2708ad2942417710153251dc6cdd197a8
+    declaration digest blake3:5a7122b0fbdd968c126c43e04ddbdcc2708ad2942417710153251dc6cdd197a8
     "#);
     let request = run(&["show", "get_ticket"]).stdout;
     assert!(request.contains("GET https://tickets.example/api/${args.id}?full=1"), "{request}");
@@ -118,7 +118,7 @@ fn why_says_that_every_call_needs_approval_and_what_asks_for_it() {
         "{rule}secrets: {{log_token: {{env: HOME}}, ticket_token: {{env: HOME}}}}\n"
     ));
     let why = crib.run(&["why", "tail_log"]).stdout;
-    assert!(why.contains("it can be called; every call needs approval: the tool asks"), "{why}");
+    assert!(why.contains("it can be called; every call needs approval (the tool"), "{why}");
     let why = crib.run(&["why", "get_ticket", "--json"]).json();
     assert_eq!(why["approval_by"], "policy.rules[0]", "{why}");
     let shown = crib.run(&["show", "calculator"]).stdout;
@@ -153,7 +153,7 @@ fn a_read_only_tool_is_not_destructive_on_any_screen() {
     let shown = crib.run(&["show", "tail_log", "--json"]).json();
     assert_eq!(shown["annotations"]["destructive"], false, "{shown}");
     assert_eq!(shown["annotations"]["read_only"], true, "{shown}");
-    let trust = crib.run(&["trust", "tail_log"]);
+    let trust = crib.run(&["trust", "tools.d/tail.yaml"]);
     let said = format!("{}{}", trust.stdout, trust.stderr);
     assert!(said.contains("/annotations/read_only = true"), "{trust:?}");
     assert!(said.contains("/annotations/destructive = false"), "{trust:?}");

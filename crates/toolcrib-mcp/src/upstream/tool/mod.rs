@@ -11,6 +11,7 @@ pub(crate) mod untrusted_text;
 pub(crate) mod waiting_calls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, InputRequest as McpInputRequest,
@@ -22,8 +23,8 @@ use serde_json::{Value, json};
 use toolcrib_core::events::EventBus;
 use toolcrib_net::TransportError;
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, InputPart, InputRequest, Plan, Tool, ToolError, ToolOutcome,
-    UpstreamPlan,
+    Arguments, BoxFuture, CallContext, ErrorKind, InputPart, InputRequest, Plan, Tool, ToolError,
+    ToolOutcome, UpstreamPlan,
 };
 
 use crate::upstream::connection::link::Link;
@@ -31,6 +32,9 @@ use crate::upstream::connection::pending::PendingRequest;
 use crate::upstream::tool::result::outcome;
 use crate::upstream::tool::untrusted_text::TextSource;
 use crate::upstream::tool::waiting_calls::{Next, OpenCall};
+
+/// How long a call may take to say that nobody waits for its answer any more.
+const WIND_DOWN: Duration = Duration::from_millis(100);
 
 /// A tool of an upstream.
 pub(crate) struct UpstreamTool {
@@ -68,6 +72,10 @@ impl Tool for UpstreamTool {
 
     fn validates(&self) -> bool {
         false
+    }
+
+    fn wind_down(&self) -> Duration {
+        WIND_DOWN
     }
 
     fn plan(&self, arguments: &Arguments, _: &CallContext) -> Result<Option<Plan>, ToolError> {
@@ -119,12 +127,14 @@ impl UpstreamTool {
             .beside(async {
                 tokio::select! {
                     biased;
-                    answer = pending.answer() => Next::Answer(answer),
-                    question = questions.next() => Next::Question(question),
+                    answer = pending.answer() => Some(Next::Answer(answer)),
+                    question = questions.next() => Some(Next::Question(question)),
+                    () = cx.cancelled() => None,
                 }
             })
             .await;
         drop(tracking);
+        let Some(next) = next else { return Err(self.interrupted()) };
         let answer = match next {
             Next::Answer(answer) => answer,
             Next::Question(question) => {
@@ -149,6 +159,18 @@ impl UpstreamTool {
                 "the MCP server `{upstream}` answered with something that is not a call result"
             ))),
         }
+    }
+
+    /// The error for a call whose time is over, or that was withdrawn. The host shows the hint with its own message.
+    fn interrupted(&self) -> ToolError {
+        let upstream = &self.link.upstream;
+        let error = ToolError::new(ErrorKind::Cancelled, "nobody waits for the answer");
+        if self.repeatable {
+            return error;
+        }
+        error.with_hint(format!(
+            "The MCP server `{upstream}` was told to stop, but may go on and complete the call."
+        ))
     }
 
     /// The error for an answer that came too late.

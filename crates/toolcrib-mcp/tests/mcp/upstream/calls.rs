@@ -52,6 +52,8 @@ async fn an_abandoned_call_is_cancelled_and_a_responsive_server_is_kept() {
     let room = Room::with([upstream]).await;
     let late = room.call("my_hang").await;
     assert_eq!(late.error_kind(), Some(ErrorKind::Timeout));
+    assert!(late.text().contains("took effect is unknown"), "{}", late.text());
+    assert!(late.text().contains("may go on and complete the call"), "{}", late.text());
     until("the server is told", || !server.heard("notifications/cancelled").is_empty()).await;
     let called = &server.heard("tools/call")[0];
     assert_eq!(server.heard("notifications/cancelled")[0]["params"]["requestId"], called["id"]);

@@ -25,6 +25,9 @@ use crate::{Exit, runtime, screen, startup, upstream_wait};
   toolcrib check --format sarif > out.sarif for code scanning
   toolcrib check --connect                  also ask the MCP servers that upstreams name
 
+Problems go to standard error, as a compiler's do, and the last line to standard output; to read all of it
+page by page, use `toolcrib check 2>&1 | less`. With --json and --format everything goes to standard output.
+
 The last line counts all manifests in these directories, including those in `available`, which servers
 never load, but not the built-in tools: `toolcrib list` shows the tools that can be called.
 

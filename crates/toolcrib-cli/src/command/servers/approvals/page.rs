@@ -21,16 +21,16 @@ pub(super) fn page(call: &Value) -> String {
     );
     let mut line = |head: &str, value: &str| {
         if !value.is_empty() {
-            let _ = writeln!(page, "  {head:<10} {value}");
+            let _ = writeln!(page, "  {head:<11} {value}");
         }
     };
     line("asked by", &asker(call));
     line("session", &escaped(&call["session"]));
     line("rule", &escaped(&call["rule"]));
     line("reason", &escaped(&call["reason"]));
-    line("waits", &remaining(&call["expires_at"]));
+    line("expires in", &remaining(&call["expires_at"]));
     line("server", &call["pid"].to_string());
-    line("digest", &escaped(&call["digest"]));
+    line("call digest", &escaped(&call["digest"]));
     for (key, head) in
         [("arguments", "arguments"), ("injected", "injected values"), ("plan", "plan")]
     {

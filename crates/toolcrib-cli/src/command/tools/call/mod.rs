@@ -230,6 +230,11 @@ fn print(
     if own.output.json {
         return screen::json_text(&answer.to_json());
     }
+    let repaired = answer.output().and_then(|output| output.meta().get("repaired"));
+    for what in repaired.and_then(Value::as_array).into_iter().flatten() {
+        let what = what.as_str().unwrap_or_default();
+        screen::note(format!("the arguments were not valid JSON and were repaired: {what}"));
+    }
     match answer.error() {
         None if shown.is_all_of(&answer.text()) => {}
         None => screen::out(answer.text())?,

@@ -35,6 +35,14 @@ pub(super) struct Behavior<'a> {
 /// The width of the row labels.
 const LABEL_WIDTH: usize = 8;
 
+/// Why every call needs approval, as the end of a clause. The reason of a tool's own setting only repeats that.
+pub(in crate::command) fn because(by: &str, reason: &str) -> String {
+    if reason == EVERY_CALL { format!(" ({by})") } else { format!(": {reason} ({by})") }
+}
+
+/// The reason that a tool's own `approval: always` gives.
+const EVERY_CALL: &str = "the tool asks for approval of every call";
+
 impl<'a> Behavior<'a> {
     pub(super) fn of(tool: &'a ToolEntry, started: &'a Started) -> Self {
         let files = started.manifests.files();
@@ -100,7 +108,9 @@ impl<'a> Behavior<'a> {
     fn approval(&self) -> String {
         match &self.verdict {
             None => "depends on the arguments: see `policy.rules` of the config".to_owned(),
-            Some(Verdict::Ask { by, reason }) => format!("every call needs it: {reason} ({by})"),
+            Some(Verdict::Ask { by, reason }) => {
+                format!("every call needs it{}", because(&by.to_string(), reason))
+            }
             Some(Verdict::Deny { by, message }) => {
                 format!("every call is denied: {message} ({by})")
             }

@@ -17,6 +17,7 @@ use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstream_wait};
 use behavior::Behavior;
+pub(in crate::command) use behavior::because;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -156,7 +157,7 @@ fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {
     let source = tool.source.to_string();
     let _ = writeln!(page, "\n{FAINT}{effects}; from {}{FAINT:#}", fully_visible(&source));
     if let Some(digest) = &tool.digest {
-        let _ = writeln!(page, "{FAINT}digest {digest}{FAINT:#}");
+        let _ = writeln!(page, "{FAINT}declaration digest {digest}{FAINT:#}");
     }
     if let Some(claims) = definition.claims() {
         let claims = self::effects(claims);

@@ -58,7 +58,8 @@ impl SocketFolder {
     }
 
     /// Creates links to this server's socket where commands with the same config but another state folder look for it.
-    /// They are removed when the returned value is dropped. Unusable folders are skipped.
+    /// They are removed when the returned value is dropped, with folders that are empty then. Unusable folders are
+    /// skipped.
     pub fn announce(&self, socket: &OwnerSocket) -> Announcement {
         let mut links = Vec::new();
         let Ok(socket) = fs::canonicalize(socket.path()) else { return Announcement(links) };
@@ -68,7 +69,7 @@ impl SocketFolder {
             let Some(link) = folders.last().map(|folder| folder.join(name)) else { continue };
             let _ = fs::remove_file(&link);
             match made.and_then(|()| symlink(&socket, &link)) {
-                Ok(()) => links.push(link),
+                Ok(()) => links.push(AnnouncedLink { link, folders: folders.clone() }),
                 Err(error) => tracing::debug!(
                     link = %link.display(), %error,
                     "no link to the owner's socket: commands with another state folder do not find this \
@@ -83,12 +84,23 @@ impl SocketFolder {
 /// Links to a server's socket, removed on drop.
 #[derive(Debug, Default)]
 #[must_use = "the links are removed when this is dropped"]
-pub struct Announcement(Vec<PathBuf>);
+pub struct Announcement(Vec<AnnouncedLink>);
+
+#[derive(Debug)]
+struct AnnouncedLink {
+    link: PathBuf,
+    /// The folders that were made for it, outermost first.
+    folders: Vec<PathBuf>,
+}
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        for link in &self.0 {
+        for AnnouncedLink { link, folders } in &self.0 {
             let _ = fs::remove_file(link);
+            // A folder with anything in it stays.
+            for folder in folders.iter().rev() {
+                let _ = fs::remove_dir(folder);
+            }
         }
     }
 }

@@ -56,6 +56,16 @@ fn a_server_with_another_state_folder_is_found_by_its_config() {
 }
 
 #[test]
+fn a_stopped_server_leaves_no_folder_where_it_was_only_announced() {
+    let (crib, mut server) = crib_with_a_server_elsewhere();
+    let folders = || fs::read_dir(crib.state_home().join("toolcrib")).map_or(0, Iterator::count);
+    assert_eq!(folders(), 1, "its link is found by the config");
+    server.signal("TERM");
+    assert_eq!(server.ended(), Some(0));
+    assert_eq!(folders(), 0, "nothing is left");
+}
+
+#[test]
 fn trust_is_not_recorded_where_the_server_does_not_look() {
     let (crib, _server) = crib_with_a_server_elsewhere();
     let refused = crib.run(&["trust", "tools.d/services.yaml:restart", "--yes"]);

@@ -23,8 +23,13 @@ pub(crate) fn allow(
     connection: &Connection,
     place: &DatabaseLocation,
 ) -> Result<(), DatabaseError> {
-    let set = connection.pragma_update(None, "auto_vacuum", INCREMENTAL);
-    set.map_err(|error| place.failure(error))
+    let mode = connection.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0));
+    let allowed = mode.and_then(|mode| match mode {
+        // Setting it again would write to the file, for which a full disk has no room.
+        INCREMENTAL => Ok(()),
+        _ => connection.pragma_update(None, "auto_vacuum", INCREMENTAL),
+    });
+    allowed.map_err(|error| place.failure(error))
 }
 
 /// Rewrites a small database of an earlier version, which could give no space back. If that fails, for example because

@@ -101,7 +101,7 @@ fn an_enforced_lock_blocks_what_has_changed_until_it_is_accepted() {
     let all = crib.run(&["list", "--all"]).stdout;
     assert_snapshot!(all.lines().last().unwrap_or_default(), @"blocked say_hello: it has changed since toolcrib.lock accepted it; the operator sees what differs with `toolcrib lock --diff` and accepts it with `toolcrib lock` (manifest tools.d/hello.yaml:4:11)");
     let shown = crib.run(&["show", "say_hello"]).stdout;
-    let (shown, digest) = shown.split_once("digest ").expect("a digest");
+    let (shown, digest) = shown.split_once("declaration digest ").expect("a digest");
     assert!(digest.starts_with("blake3:"), "{digest}");
     assert_snapshot!(shown, @r#"
     say_hello

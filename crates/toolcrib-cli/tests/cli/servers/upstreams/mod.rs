@@ -438,7 +438,7 @@ fn an_upstream_with_renamed_and_filtered_tools_is_checked_locked_and_called() {
     let run = crib.run(&["call", "n_read", "id=7"]);
     assert!(run.stdout.contains("\"name\": \"get\""), "the server's own name is sent: {run:?}");
     let pinned = crib.run(&["list"]);
-    assert!(pinned.stderr.contains("pinned"), "{pinned:?}");
+    assert!(pinned.stderr.contains("not asked upstream"), "{pinned:?}");
     assert!(pinned.stderr.contains(": n_read (`--connect` asks it)"), "{pinned:?}");
 
     assert_eq!(crib.run(&["lock", "--connect"]).code, Some(0));

@@ -296,6 +296,9 @@ pub struct Reloaded {
     pub config: Option<ConfigChanges>,
     /// Names in the configuration that match nothing, one sentence each.
     pub unmatched: Vec<String>,
+    /// Files that decide what runs, that programs of this server could have created or changed, and that count as
+    /// reviewed because of this reload.
+    pub reviewed: Vec<String>,
 }
 
 /// An invalid file.

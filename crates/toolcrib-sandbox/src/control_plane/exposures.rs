@@ -161,8 +161,19 @@ impl Exposures {
         is_open(&self.running, place)
     }
 
-    pub(super) fn review(&mut self) {
+    /// Records that the operator has reviewed all exposed places. Returns those that exist and that nobody had
+    /// reviewed as they are.
+    pub(super) fn review(&mut self) -> Vec<PathBuf> {
         let Self { exposed, running, .. } = self;
+        let is_new = |place: &Path, review: &Review| {
+            let is_known = match review {
+                Review::Pending => false,
+                Review::Done(then) => content(place).as_ref() == Some(then),
+            };
+            !is_known && exists(place)
+        };
+        let new = exposed.iter().filter(|(place, review)| is_new(place, review));
+        let new = new.map(|(place, _)| place.clone()).collect();
         exposed.retain(|place, review| {
             let is_open = is_open(running, place);
             if is_open {
@@ -170,6 +181,7 @@ impl Exposures {
             }
             is_open
         });
+        new
     }
 }
 

@@ -371,8 +371,10 @@ impl ControlPlane {
     /// The operator takes responsibility for the [exposed](Self::exposed) files as they are now, for
     /// example with a reload. Those that no running program can change are no longer exposed. Of the
     /// others the content is recorded: they are used if it is the same once those programs have ended.
-    pub fn reviewed(&self) {
-        self.exposures().review();
+    ///
+    /// Returns the files for which this is new, sorted, so that the operator can be told which they are.
+    pub fn reviewed(&self) -> Vec<PathBuf> {
+        self.exposures().review()
     }
 
     fn exposures(&self) -> MutexGuard<'_, Exposures> {

@@ -169,10 +169,11 @@ impl ControlPlaneKeeper {
     }
 
     /// Resolves the places again on the operator's request. The operator takes responsibility for
-    /// files that were added in the meantime.
-    pub(crate) fn look_again(&self) {
-        self.0.plane.reviewed();
+    /// files that were added in the meantime, which are returned.
+    pub(crate) fn look_again(&self) -> Vec<PathBuf> {
+        let reviewed = self.0.plane.reviewed();
         self.publish(&self.state(), []);
+        reviewed
     }
 
     fn places_of(&self, name: &str, loaded: &Loaded) -> Arc<UnitPlaces> {

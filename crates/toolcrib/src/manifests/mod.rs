@@ -214,11 +214,25 @@ impl Reloader {
     /// are ended with the calls that they run; other servers are not affected. After the crib has connected to servers,
     /// this happens in the background.
     pub fn reload(&self) -> ScanReport {
-        self.0.keeper.look_again();
+        self.reload_and_review().0
+    }
+
+    /// Like [`reload`](Self::reload). Also returns the files that programs of this server could have created or
+    /// changed, and that count as reviewed from now on; each is logged.
+    pub(crate) fn reload_and_review(&self) -> (ScanReport, Vec<PathBuf>) {
+        let mut reviewed = self.0.keeper.look_again();
         let report = self.0.live.reload();
         // The operator has also reviewed what these manifests add.
-        self.0.keeper.plane().reviewed();
-        report
+        reviewed.extend(self.0.keeper.plane().reviewed());
+        reviewed.sort();
+        reviewed.dedup();
+        for file in &reviewed {
+            tracing::warn!(
+                "`{}` counts as reviewed by this reload: programs of this server could have created or changed it",
+                file.display()
+            );
+        }
+        (report, reviewed)
     }
 
     /// Applies the trusted names of a reloaded config. They take effect with the next

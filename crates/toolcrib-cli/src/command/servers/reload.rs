@@ -68,6 +68,13 @@ fn reload_page(answer: &Value) -> String {
     for unmatched in list(answer, "unmatched") {
         let _ = writeln!(page, "  {WARNING}config{WARNING:#}: {}", fully_visible(text(unmatched)));
     }
+    for file in list(answer, "reviewed") {
+        let file = fully_visible(text(file));
+        let _ = writeln!(
+            page,
+            "  {WARNING}reviewed{WARNING:#} {file}: programs of this server could have created or changed it, and it is used from now on"
+        );
+    }
     page += &files_page(answer, false);
     page += &upstreams_page(answer, false);
     let mut read = format!("{} read", count(files, "file"));

@@ -141,8 +141,15 @@ async fn a_file_that_a_program_created_and_a_command_would_run_is_not_run_before
     assert!(place.top.join("ws/d.sh").exists());
     let said = call(&crib, "command", "{}").await;
     assert!(said.contains("could create"), "{said}");
-    crib.manifests().unwrap().reload();
+    let (_, reviewed) = crib.manifests().unwrap().reload_and_review();
+    assert_eq!(
+        reviewed,
+        [place.top.join("ws/d.sh")],
+        "the operator is told what the reload accepts"
+    );
     assert!(call(&crib, "command", "{}").await.contains("done"));
+    let (_, reviewed) = crib.manifests().unwrap().reload_and_review();
+    assert!(reviewed.is_empty(), "{reviewed:?}");
 }
 
 #[test]

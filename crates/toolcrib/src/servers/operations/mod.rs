@@ -158,7 +158,7 @@ fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
     let manifests = crib.manifests().ok_or("this server has no manifests")?;
     let before = crib.executor().registry().snapshot();
     let declared_before = upstreams::declared(crib);
-    let report = manifests.reload();
+    let (report, reviewed) = manifests.reload_and_review();
     if let Some(reason) = &report.refused {
         return Err(format!("the manifests were not changed: {reason}"));
     }
@@ -178,6 +178,7 @@ fn reload_manifests(crib: &Toolcrib) -> Result<Reloaded, String> {
         files: files(crib),
         unreadable: unreadable(crib),
         upstreams: upstreams::status_after(crib, &declared_before),
+        reviewed: reviewed.iter().map(|file| file.display().to_string()).collect(),
         ..Reloaded::default()
     })
 }

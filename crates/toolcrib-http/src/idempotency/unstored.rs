@@ -79,6 +79,7 @@ mod tests {
 
     use axum::http::StatusCode;
     use axum::response::{IntoResponse as _, Response};
+    use futures_util::future::lazy;
     use toolcrib_tool::BoxFuture;
 
     use super::super::{RequestOutcome, once};
@@ -100,10 +101,10 @@ mod tests {
         }
 
         fn room(&self) -> Result<(), AnswerError> {
-            match self.is_full.load(Ordering::SeqCst) {
-                true => Err(AnswerError::Unavailable("the disk is full".to_owned())),
-                false => Ok(()),
+            if self.is_full.load(Ordering::SeqCst) {
+                return Err(AnswerError::Unavailable("the disk is full".to_owned()));
             }
+            Ok(())
         }
     }
 
@@ -148,13 +149,19 @@ mod tests {
     }
 
     /// Work that fills the disk and answers.
-    async fn filling(disk: &Disk, response: impl axum::response::IntoResponse) -> Response {
-        disk.fill(true);
-        response.into_response()
+    fn filling(
+        disk: &Disk,
+        response: impl axum::response::IntoResponse,
+    ) -> impl Future<Output = Response> {
+        let response = response.into_response();
+        lazy(|_| {
+            disk.fill(true);
+            response
+        })
     }
 
-    async fn never() -> Response {
-        panic!("it runs once")
+    fn never() -> impl Future<Output = Response> {
+        lazy(|_| panic!("it runs once"))
     }
 
     #[tokio::test]

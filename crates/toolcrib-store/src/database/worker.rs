@@ -203,7 +203,9 @@ impl Writer {
         if let Err(error) = self.register() {
             let (upkeep, others): (VecDeque<_>, VecDeque<_>) =
                 jobs.into_iter().partition(|job| job.kind == JobKind::Upkeep);
-            others.into_iter().for_each(|job| job.refuse(error.clone()));
+            for job in others {
+                job.refuse(error.clone());
+            }
             jobs = upkeep;
         }
         while !jobs.is_empty() {

@@ -310,10 +310,9 @@ impl<'a> Facts<'a> {
                         "no usable manifest declares it; the server below has it",
                     );
                 }
-                None => match &self.down {
-                    Some(down) => line("unknown", ERROR, down),
-                    None => line("unknown", ERROR, "no source declares it"),
-                },
+                None => {
+                    line("unknown", ERROR, self.down.as_deref().unwrap_or("no source declares it"));
+                }
             },
             (None, None) => {}
         }

@@ -60,14 +60,12 @@ fn a_stopped_server_leaves_no_folder_where_it_was_only_announced() {
     let crib = Crib::new(&[]);
     crib.config("policy: {}\n");
     let mut serve = serve();
-    serve.args(["--set", &format!("state.dir={}", crib.data().join("other").display())]);
+    let state = format!("state.dir={}", crib.data().join("other").display());
+    serve.args(["--set", &state]);
     let mut server = Server::spawn(&crib, serve);
+    until(&crib, &["status", "--set", &state], |run| run.code == Some(0));
     let folders = || fs::read_dir(crib.state_home().join("toolcrib")).map_or(0, Iterator::count);
-    let until = Instant::now() + Duration::from_secs(20);
-    while folders() == 0 {
-        assert!(Instant::now() < until, "its link can be found by the config");
-        thread::sleep(Duration::from_millis(20));
-    }
+    assert_eq!(folders(), 1, "its link can be found by the config");
     server.signal("TERM");
     assert_eq!(server.ended(), Some(0));
     assert_eq!(folders(), 0, "nothing is left");

@@ -72,8 +72,8 @@ impl<'a> Behavior<'a> {
         row("approval", &self.approval());
         // Some built-in tools have a shorter limit for their work, which their description says.
         let is_own = matches!(self.declared, DeclaredBy::InProgram) && self.timeout.is_some();
-        let whole = if is_own { " for the whole call" } else { "" };
-        row("timeout", &format!("{}{whole}", HumanDuration(self.timeout)));
+        let suffix = if is_own { " for the whole call" } else { "" };
+        row("timeout", &format!("{}{suffix}", HumanDuration(self.timeout)));
         if let Some(calls) = self.definition.max_concurrent() {
             row("at once", &format!("at most {}", screen::count(calls, "call")));
         }

@@ -16,6 +16,10 @@ pub use crate::idempotency::memory::MemoryAnswers;
 pub use crate::idempotency::store::{
     AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse,
 };
+pub use crate::serving::agents::{
+    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
+    AgentWaitingCall, RequestedAgent,
+};
 pub use crate::serving::backend::{Backend, Health};
 pub use crate::serving::listen_address::{InvalidListen, Listen};
 pub use crate::serving::owner_client::{OwnerClient, OwnerError, path_segment};

@@ -228,10 +228,9 @@ impl<'a> Driver<'a> {
         self.release(driven).await
     }
 
-    async fn release(self, result: Result<(), AgentError>) -> Result<RunReport, AgentError> {
+    pub(super) async fn release(self, so: Result<(), AgentError>) -> Result<RunReport, AgentError> {
         let released = self.agent.journal.release(&self.claim).await;
-        result?;
-        released?;
+        so.and(released.map_err(AgentError::from))?;
         self.agent.report(self.id, self.run).await
     }
 

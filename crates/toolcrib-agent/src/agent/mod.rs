@@ -126,6 +126,13 @@ impl Agent {
         driver.drive().await
     }
 
+    /// Begins a run without driving it: it goes on when it is [resumed](Self::resume).
+    pub async fn begin(&self, input: impl Into<AgentInput>) -> Result<RunReport, AgentError> {
+        let (id, control) = (RunId::random()?, RunControl::new());
+        let driver = Driver::start(&self.0, id, None, input.into().0, &control).await?;
+        driver.release(Ok(())).await
+    }
+
     /// Continues a run: one that was paused, whose calls were decided on, or whose process has ended. Returns at once
     /// if it has ended or waits.
     ///

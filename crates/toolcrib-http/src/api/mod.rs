@@ -1,5 +1,6 @@
 //! The HTTP API: state and functions that its handlers share.
 
+pub(crate) mod agent_runs;
 pub(crate) mod approvals;
 pub(crate) mod calls;
 pub(crate) mod endpoint;
@@ -25,12 +26,14 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_tool::exact;
 use tracing::{Instrument as _, Span};
 
 use crate::Backend;
+use crate::api::agent_runs::active::ActiveRuns;
 use crate::api::problem::Problem;
 use crate::auth::client_limits::Permit;
 use crate::auth::entitlement::AdmittedRequest;
@@ -52,6 +55,8 @@ struct ApiState {
     tasks: TaskTracker,
     /// Cancelled when the server stops.
     closing: CancellationToken,
+    /// The runs of agents that are worked on.
+    active_runs: ActiveRuns,
     /// The `OpenAPI` document, built once.
     document: Bytes,
 }
@@ -67,6 +72,7 @@ impl Api {
             idempotency,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            active_runs: ActiveRuns::default(),
             document: document.to_string().into(),
         }))
     }
@@ -90,17 +96,33 @@ impl Api {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
+        let done = self.spawn(work).await;
+        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+    }
+
+    /// Begins work as [`run_to_completion`](Self::run_to_completion) does, without waiting for it.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
         let (pass, admitted) = (Permit::of_this_request(), AdmittedRequest::of_this_request());
         let work = async move {
-            let done = match admitted {
+            match admitted {
                 Some(admitted) => admitted.during(work).await,
                 None => work.await,
-            };
-            drop(pass);
-            done
+            }
         };
-        let done = self.0.tasks.spawn(Box::pin(work.instrument(Span::current()))).await;
-        done.map_err(|error| Problem::internal("the request could not be finished", &error))
+        let work = async move {
+            match pass {
+                Some(pass) => pass.during(work).await,
+                None => work.await,
+            }
+        };
+        self.0.tasks.spawn(Box::pin(work.instrument(Span::current())))
+    }
+
+    fn active_runs(&self) -> &ActiveRuns {
+        &self.0.active_runs
     }
 
     /// Cancelled when the server stops, for streams that have no end of their own.

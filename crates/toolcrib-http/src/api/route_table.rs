@@ -4,13 +4,15 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use super::{EVENTS, approvals, calls, events, health, operations, result, run_body, runs, tools};
-use crate::Right;
+use super::{
+    EVENTS, agent_runs, approvals, calls, events, health, operations, result, run_body, runs, tools,
+};
 use crate::api::endpoint::{Endpoint, schema_of};
 use crate::api::reports;
 use crate::auth::right::Access::{Open, With, WithOneOf};
 use crate::observability::metrics;
 use crate::serving::mcp;
+use crate::{AgentRunReport, Right};
 
 const OK: StatusCode = StatusCode::OK;
 const WAITS: StatusCode = StatusCode::ACCEPTED;
@@ -31,6 +33,10 @@ fn thousand(_: &mut SchemaGenerator) -> Schema {
 
 fn hundred(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1, "maximum": 100})
+}
+
+fn row(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 1, "maximum": agent_runs::ROW_MAX})
 }
 
 fn cursor(_: &mut SchemaGenerator) -> Schema {
@@ -204,13 +210,13 @@ fn run_endpoints() -> Vec<Endpoint> {
     let resolve = WithOneOf(&[Right::Approve, Right::Call]);
     vec![
         Endpoint::new("post", "/v1/runs", "startRun", call, post(runs::start))
-            .summary("Call tools as a stored run")
+            .summary("Call tools as a stored run, or let an agent work in one")
             .header("Idempotency-Key", KEY_HELP, key)
             .problems([409])
-            .takes::<calls::BatchRequest>()
+            .takes::<agent_runs::StartRequest>()
             .example(r#"{"calls": [{"tool": "pick_file", "arguments": {}}]}"#)
             .problems([501])
-            .answers::<run_body::RunBody>(StatusCode::CREATED, "The run: completed or waiting."),
+            .answers::<agent_runs::AnyRun>(StatusCode::CREATED, "The run."),
         Endpoint::new("get", "/v1/runs", "listRuns", call, get(runs::list))
             .summary("The runs of this client's identity, oldest first")
             .query("after", "Start after this run: `next` of the previous page.", cursor)
@@ -221,7 +227,7 @@ fn run_endpoints() -> Vec<Endpoint> {
             .summary("The state of a run")
             .path_parameter("id", "The run's id.")
             .problems([409, 410, 501])
-            .answers::<run_body::RunBody>(OK, "The run."),
+            .answers::<agent_runs::AnyRun>(OK, "The run."),
         Endpoint::new(
             "post",
             "/v1/runs/{id}/submit_tool_outputs",
@@ -235,7 +241,7 @@ fn run_endpoints() -> Vec<Endpoint> {
         .problems([409, 410, 501])
         .takes::<runs::SubmittedOutputs>()
         .example(r#"{"tool_outputs": [{"tool_call_id": "call_1", "output": "notes.txt"}]}"#)
-        .answers::<run_body::RunBody>(OK, "The continued run."),
+        .answers::<agent_runs::AnyRun>(OK, "The continued run."),
         Endpoint::new("post", "/v1/runs/{id}/resolve", "resolveCall", resolve, post(runs::resolve))
             .summary(
                 "Answer a tool's question (right `call`), or decide on a call that waits for approval \
@@ -246,15 +252,31 @@ fn run_endpoints() -> Vec<Endpoint> {
             .problems([409, 410, 501])
             .takes::<runs::ResolveRequest>()
             .example(r#"{"id": "0123456789abcdef0123456789abcdef", "decision": "approve"}"#)
-            .answers::<run_body::RunBody>(OK, "The continued run."),
+            .answers::<agent_runs::AnyRun>(OK, "The continued run."),
         Endpoint::new("post", "/v1/runs/{id}/cancel", "cancelRun", call, post(runs::cancel))
-            .summary("Cancel all waiting calls of a run")
+            .summary("Cancel all waiting calls of a run, and the work of an agent")
             .header("Idempotency-Key", KEY_HELP, key)
             .path_parameter("id", "The run's id.")
             .problems([409, 410, 501])
-            .answers::<run_body::RunBody>(OK, "The run, which has ended."),
+            .answers::<agent_runs::AnyRun>(OK, "The run, which has ended."),
+        Endpoint::new("post", "/v1/runs/{id}/resume", "resumeRun", call, post(agent_runs::resume))
+            .summary("Continue the run of an agent, or say something more to it")
+            .header("Idempotency-Key", KEY_HELP, key)
+            .path_parameter("id", "The run's id.")
+            .problems([409, 410, 501])
+            .takes::<agent_runs::ResumeRequest>()
+            .body_optional()
+            .example(r#"{"input": "And then?", "background": false}"#)
+            .answers::<AgentRunReport>(OK, "The run."),
+        Endpoint::new("get", "/v1/runs/{id}/events", "runEvents", call, get(agent_runs::events))
+            .summary("The rows of the journal of an agent's run")
+            .path_parameter("id", "The run's id.")
+            .query("after", "Start after this row. Default: at the beginning.", row)
+            .query("limit", "The maximum number of rows. Default 100.", thousand)
+            .problems([410, 501])
+            .answers::<agent_runs::RowList>(OK, "The rows; none if there are no more."),
         Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
-            .summary("Cancel the waiting calls of a run and delete it")
+            .summary("Cancel the waiting calls of a run of calls and delete it")
             .path_parameter("id", "The run's id.")
             .problems([409, 410, 501])
             .answers::<run_body::RunBody>(OK, "The deleted run."),

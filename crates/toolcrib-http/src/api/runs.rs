@@ -10,7 +10,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
@@ -18,6 +18,7 @@ use toolcrib_core::run::{Journal, Run, RunCursor, RunError, RunId, RunState, Run
 use toolcrib_core::suspension::{RedeemError, Resolution, Submission, SuspensionId, Waiting};
 use toolcrib_tool::{ToolOutput, exact};
 
+use super::agent_runs::{self, Answered};
 use super::approvals::ApprovalDecision;
 use super::calls::{ArgumentsShape, PreparedCalls, start_batch, store_run};
 use super::run_body::{RunBody, RunList};
@@ -162,7 +163,7 @@ pub(super) fn store(api: &Api) -> Result<Arc<dyn Journal>, Problem> {
 }
 
 /// A response with a run and its `Location`.
-pub(super) fn with_location(status: StatusCode, body: &RunBody, id: &RunId) -> Response {
+pub(super) fn with_location(status: StatusCode, body: &impl Serialize, id: &RunId) -> Response {
     let mut response = json(status, body);
     if let Ok(place) = HeaderValue::from_str(&format!("/v1/runs/{id}")) {
         response.headers_mut().insert(LOCATION, place);
@@ -178,9 +179,18 @@ pub(crate) async fn start(
     body: Bytes,
 ) -> Result<Response, Problem> {
     store(&api)?;
-    let calls = PreparedCalls::several(&id, &JsonBody::parse(&headers, &body)?)?;
+    let content = JsonBody::parse(&headers, &body)?;
     let request = Request::of(&headers, &client.key_owner, &["runs"], &body)?;
     let own = api.clone();
+    if content.root().get("calls").is_none() {
+        let wanted = content.read()?;
+        let work = async move { agent_runs::start(&own, &client, wanted).await.into_response() };
+        return match request {
+            None => api.run_to_completion(work).await,
+            Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
+        };
+    }
+    let calls = PreparedCalls::several(&id, &content)?;
     let work = async move { started(&own, &client, calls).await.into_response() };
     match request {
         // The run was requested to be stored, so the work continues if the client disconnects.
@@ -287,7 +297,7 @@ pub(crate) async fn remove(
 }
 
 /// An operation on a run.
-enum RunOperation {
+pub(super) enum RunOperation {
     Show,
     Submit(Vec<Submission>),
     Resolve(SuspensionId, Resolution),
@@ -310,7 +320,7 @@ async fn perform_once(
     api.idempotency().once_if(api, request, Box::pin(work)).await
 }
 
-fn unknown() -> Problem {
+pub(super) fn unknown() -> Problem {
     Problem::not_found("there is no such run")
 }
 
@@ -343,6 +353,10 @@ async fn perform(
 ) -> Result<Response, Problem> {
     let (store, mask) = (store(api)?, api.backend().executor().mask());
     let id: RunId = id.parse().map_err(|_| unknown())?;
+    let operation = match agent_runs::perform(api, &client, &id, operation).await? {
+        Answered::Now(response) => return Ok(response),
+        Answered::NotAnAgents(operation) => operation,
+    };
     api.run_to_completion(Box::pin(async move {
         let record = store.load(&id).await?.ok_or_else(unknown)?;
         let mut run = Run::from_record(record);

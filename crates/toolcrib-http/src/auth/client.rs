@@ -184,6 +184,11 @@ impl Client {
         self.turn.own_toolset().is_some()
     }
 
+    /// The options of its turns.
+    pub(crate) fn turn_options(&self) -> TurnOptions {
+        self.turn.clone()
+    }
+
     /// A turn for one request.
     pub(crate) fn turn(&self, with: impl FnOnce(TurnOptions) -> TurnOptions) -> Turn {
         self.executor.turn(with(self.turn.clone()))

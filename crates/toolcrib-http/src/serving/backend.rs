@@ -14,6 +14,7 @@ use toolcrib_mcp::McpSessions;
 
 use crate::AnswerStore;
 use crate::api::reports::{NameStatus, ReleasedName, Reloaded, ServerStatus};
+use crate::serving::agents::AgentRuns;
 
 /// A program whose tools are served: an executor, and what its host knows about it.
 ///
@@ -36,6 +37,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The store of runs, if there is one. Default: none; calls that would wait fail instead.
     fn runs(&self) -> Option<Arc<dyn Journal>> {
+        None
+    }
+
+    /// The runs of agents, if there can be any. Default: none.
+    fn agents(&self) -> Option<&dyn AgentRuns> {
         None
     }
 

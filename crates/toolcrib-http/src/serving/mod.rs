@@ -1,5 +1,6 @@
 //! Listeners, connections, requests and shutdown.
 
+pub(crate) mod agents;
 pub(crate) mod backend;
 pub(crate) mod connections;
 pub(crate) mod drained_body;

@@ -2,6 +2,8 @@
 
 mod error;
 mod live;
+#[cfg(feature = "http")]
+mod served;
 
 use std::fmt;
 use std::str::FromStr;

@@ -35,6 +35,11 @@ impl Backend for Toolcrib {
         Toolcrib::runs(self).cloned()
     }
 
+    #[cfg(feature = "agent")]
+    fn agents(&self) -> Option<&dyn toolcrib_http::AgentRuns> {
+        Some(self)
+    }
+
     fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         self.answers.clone()
     }

@@ -3,4 +3,5 @@
 mod harness;
 mod resuming;
 mod running;
+mod served;
 mod settings;

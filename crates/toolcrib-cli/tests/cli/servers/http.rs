@@ -378,6 +378,8 @@ fn answers_of_a_running_server_are_as_its_document_says() {
         (&at("POST /v1/runs/ID/resolve", &text(&one["id"])), "/v1/runs/{id}/resolve", &resolve),
         (&at("POST /v1/approvals/ID", &waiting(&other)), "/v1/approvals/{id}", &approve),
         (&at("POST /v1/runs/ID/cancel", &text(&third["id"])), "/v1/runs/{id}/cancel", &none),
+        (&at("POST /v1/runs/ID/resume", &text(&third["id"])), "/v1/runs/{id}/resume", &none),
+        (&at("GET /v1/runs/ID/events", &text(&third["id"])), "/v1/runs/{id}/events", &none),
         ("POST /mcp", "/mcp", &list),
         ("POST /v1/reload", "/v1/reload", &none),
         ("GET /health", "/health", &none),

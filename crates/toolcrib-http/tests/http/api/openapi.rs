@@ -72,6 +72,8 @@ async fn every_answer_matches_the_document() {
         ("post", "/v1/approvals/{id}", another, &yes),
         ("post", "/v1/runs/{id}/submit_tool_outputs", at("/submit_tool_outputs"), &outputs),
         ("post", "/v1/runs/{id}/cancel", at("/cancel"), &none),
+        ("post", "/v1/runs/{id}/resume", at("/resume"), &none),
+        ("get", "/v1/runs/{id}/events", at("/events"), &none),
         ("delete", "/v1/runs/{id}", at(""), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),
         ("get", "/v1/stats", "/v1/stats".into(), &none),

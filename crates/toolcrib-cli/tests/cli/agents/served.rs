@@ -1,0 +1,154 @@
+//! Runs of agents over HTTP.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcrib::wire::model::Wire;
+use toolcrib_testkit::model_server::Reply;
+
+use super::harness::served;
+use crate::harness::crib::Crib;
+use crate::harness::http::{Http, ask};
+
+const ADA: &str = "ada-token-for-these-tests";
+const EVE: &str = "eve-token-for-these-tests";
+
+fn post(server: &Http, path: &str, body: &Value) -> (u16, Value) {
+    let reply = server.ask(&format!("POST {path}"), Some(body));
+    (reply.status, reply.json())
+}
+
+fn path(run: &Value) -> String {
+    format!("/v1/runs/{}", run["id"].as_str().unwrap_or_else(|| panic!("a run: {run}")))
+}
+
+/// The run once it has this status.
+fn until(server: &Http, path: &str, status: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let run = server.ask(&format!("GET {path}"), None).json();
+        if run["status"] == status && run["active"] == false {
+            return run;
+        }
+        assert!(Instant::now() < deadline, "{run}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn wait_for(crib: &Crib, file: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !crib.path().join(file).exists() {
+        assert!(Instant::now() < deadline, "{file}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_decided_over_http_after_a_restart_and_the_run_goes_on() {
+    let replies = [
+        Reply::call("note", json!({"text": "x"})),
+        Reply::text("It is noted."),
+        Reply::text("Once."),
+    ];
+    let (model, crib) = served(Wire::Responses, replies).await;
+    let first = Http::start(&crib, "");
+    let (status, run) = post(&first, "/v1/runs", &json!({"input": "Note x.", "agent": "default"}));
+    assert_eq!((status, &run["status"]), (201, &json!("requires_action")), "{run}");
+    let (path, call) = (path(&run), run["waiting"][0].clone());
+    assert_eq!((&call["tool"], &call["type"]), (&json!("note"), &json!("approval")), "{run}");
+    drop(first);
+
+    let second = Http::start(&crib, "");
+    let again = second.ask(&format!("GET {path}"), None).json();
+    assert_eq!(again["waiting"][0], call, "the call survives the restart");
+    let (status, run) = post(&second, &format!("{path}/resume"), &json!({}));
+    assert_eq!((status, &run["status"]), (200, &json!("requires_action")), "{run}");
+    let approval = json!({"id": call["id"], "decision": "approve"});
+    let (status, run) = post(&second, &format!("{path}/resolve"), &approval);
+    assert_eq!((status, &run["status"]), (200, &json!("in_progress")), "{run}");
+    let (status, run) = post(&second, &format!("{path}/resume"), &json!({}));
+    assert_eq!((status, &run["text"]), (200, &json!("It is noted.")), "{run}");
+    assert_eq!((&run["status"], &run["usage"]["turns"]), (&json!("completed"), &json!(2)));
+    let (status, run) = post(&second, &format!("{path}/resume"), &json!({"input": "How often?"}));
+    assert_eq!((status, &run["text"]), (200, &json!("Once.")), "{run}");
+    let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
+    assert_eq!(noted.expect("the note"), "x\n", "it ran once");
+
+    let rows = second.ask(&format!("GET {path}/events?limit=2"), None).json()["rows"].clone();
+    assert!(rows[0]["entry"]["started"].is_object() && rows[1]["seq"] == 2, "{rows}");
+    let rest = second.ask(&format!("GET {path}/events?after=2"), None).json()["rows"].clone();
+    let last = rest.as_array().and_then(|rows| rows.last()).expect("rows");
+    assert_eq!((&rest[0]["seq"], &last["entry"]["finished"].is_object()), (&json!(3), &true));
+    let (status, _) = post(&second, &format!("{path}/cancel"), &json!({}));
+    assert_eq!(status, 409, "it is over");
+    assert_eq!(model.violations(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_the_background_is_paused_by_a_stop_of_the_server_and_cancelled_by_its_client() {
+    let replies = [Reply::call("nap", json!({})), Reply::call("nap", json!({}))];
+    let (_model, crib) = served(Wire::Chat, replies).await;
+    let mut first = Http::start(&crib, "");
+    let start = json!({"input": "Sleep.", "model": "script/scripted", "background": true});
+    let (status, run) = post(&first, "/v1/runs", &start);
+    assert_eq!((status, &run["active"]), (201, &json!(true)), "{run}");
+    let path = path(&run);
+    wait_for(&crib, "began");
+    let (status, _) = post(&first, &format!("{path}/resume"), &json!({"input": "Wake up."}));
+    assert_eq!(status, 409, "it is worked on");
+    first.server.signal("TERM");
+    assert_eq!(first.server.ended(), Some(0));
+
+    std::fs::remove_file(crib.path().join("began")).expect("the tool has begun");
+    let second = Http::start(&crib, "");
+    let run = until(&second, &path, "paused");
+    assert_eq!(run["reason"], "the server stopped", "{run}");
+    let (status, run) = post(&second, &format!("{path}/resume"), &json!({"background": true}));
+    assert_eq!((status, &run["active"]), (200, &json!(true)), "{run}");
+    wait_for(&crib, "began");
+    let (status, run) = post(&second, &format!("{path}/cancel"), &json!({}));
+    assert_eq!((status, &run["status"]), (200, &json!("cancelled")), "{run}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() {
+    let replies = [Reply::call("note", json!({"text": "x"}))];
+    let (model, crib) = served(Wire::Anthropic, replies).await;
+    let hash = |name: &str, token: &str| {
+        let output = crib.command(&["token", name, "--hash", "--json"]).write_stdin(token).output();
+        let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
+        said["hash"].as_str().expect("a hash").to_owned()
+    };
+    let (ada, eve) = (hash("ada", ADA), hash("eve", EVE));
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    crib.config(&format!(
+        "{config}server: {{tokens: {{ada: {{hash: \"{ada}\", rights: [call]}}, eve: {{hash: \"{eve}\", \
+         rights: [call, approve]}}}}}}\n"
+    ));
+    let server = Http::start(&crib, "");
+    let by = |token: &str, line: &str, body: Option<&Value>| {
+        ask(&server.address, token, line, body).expect("an answer")
+    };
+    let unknown = by(ADA, "POST /v1/runs", Some(&json!({"input": "x", "agent": "nobody"})));
+    assert_eq!(unknown.status, 422, "{}", unknown.body);
+    let run = by(ADA, "POST /v1/runs", Some(&json!({"input": "Note x."}))).json();
+    let (path, call) = (path(&run), run["waiting"][0]["id"].clone());
+    for (line, body) in [
+        (format!("GET {path}"), None),
+        (format!("GET {path}/events"), None),
+        (format!("POST {path}/resume"), Some(json!({"input": "Hello."}))),
+        (format!("POST {path}/cancel"), None),
+        (format!("POST {path}/resolve"), Some(json!({"id": call, "decision": "approve"}))),
+    ] {
+        let other = by(EVE, &line, body.as_ref());
+        assert_eq!(other.status, 404, "{line}: {}", other.body);
+    }
+    let approval = json!({"id": call, "decision": "approve"});
+    let own = by(ADA, &format!("POST {path}/resolve"), Some(&approval));
+    assert_eq!(own.status, 403, "{}", own.body);
+    assert!(!crib.path().join("notes.txt").exists());
+    assert_eq!(by(ADA, &format!("DELETE {path}"), None).status, 409);
+    let ended = by(ADA, &format!("POST {path}/cancel"), None).json();
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert_eq!(model.requests().len(), 1);
+}

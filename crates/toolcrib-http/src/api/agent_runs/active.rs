@@ -1,0 +1,59 @@
+//! The runs of agents on which this server works.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::StatusCode;
+use tokio_util::sync::CancellationToken;
+use toolcrib_core::run::RunId;
+
+use crate::api::problem::Problem;
+
+/// The runs on which this server works, each only once at a time.
+#[derive(Clone, Default)]
+pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, ActiveRun>>>);
+
+/// A run on which this server works.
+#[derive(Clone, Default)]
+pub(super) struct ActiveRun {
+    /// Cancels the run.
+    pub(super) cancel: CancellationToken,
+    /// Cancelled when the work has ended.
+    pub(super) ended: CancellationToken,
+}
+
+/// Marks a run as worked on until it is dropped.
+pub(super) struct Work {
+    runs: ActiveRuns,
+    id: RunId,
+    pub(super) run: ActiveRun,
+}
+
+impl ActiveRuns {
+    fn open(&self) -> MutexGuard<'_, HashMap<RunId, ActiveRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, id: &RunId) -> Option<ActiveRun> {
+        self.open().get(id).cloned()
+    }
+
+    /// Begins work on a run. Fails if there is work on it already.
+    pub(super) fn begin(&self, id: &RunId) -> Result<Work, Problem> {
+        let mut runs = self.open();
+        if runs.contains_key(id) {
+            let detail = "this server works on the run now: wait until it rests, or cancel it";
+            return Err(Problem::new(StatusCode::CONFLICT, detail).nothing_done());
+        }
+        let run = ActiveRun::default();
+        runs.insert(id.clone(), run.clone());
+        Ok(Work { runs: self.clone(), id: id.clone(), run })
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.runs.open().remove(&self.id);
+        self.run.ended.cancel();
+    }
+}

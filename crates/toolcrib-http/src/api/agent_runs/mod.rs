@@ -1,0 +1,302 @@
+//! Runs of agents.
+
+pub(crate) mod active;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolcrib_core::run::RunId;
+
+use super::calls::BatchRequest;
+use super::run_body::RunBody;
+use super::runs::{RunOperation, store, unknown, with_location};
+use super::{Api, json};
+use crate::api::problem::Problem;
+use crate::api::query::Query;
+use crate::auth::client::Client;
+use crate::auth::entitlement::AdmittedRequest;
+use crate::idempotency::Request;
+use crate::serving::request_body::JsonBody;
+use crate::{
+    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns,
+    RequestedAgent, Right,
+};
+use active::Work;
+
+/// The default number of rows on a page.
+const ROWS: usize = 100;
+/// The maximum number of rows on a page.
+const ROWS_MAX: usize = 1_000;
+/// The highest number of a row.
+pub(crate) const ROW_MAX: usize = 1_000_000_000;
+
+/// A new run: of calls, or of an agent.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the two forms of a new run, for the schema")]
+pub(crate) enum StartRequest {
+    Calls(BatchRequest),
+    Agent(AgentRunRequest),
+}
+
+/// A run of calls or of an agent.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the two forms of a run, for the schema")]
+pub(crate) enum AnyRun {
+    Calls(RunBody),
+    Agent(AgentRunReport),
+}
+
+/// A new run of an agent.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentRunRequest {
+    /// What the agent is told.
+    input: String,
+    /// An agent of the server's config, if no `model` is given. Default: the only one, or the one called `default`.
+    #[serde(default)]
+    agent: Option<String>,
+    /// A model alone, as `PROVIDER/MODEL`. Default: that of the agent.
+    #[serde(default)]
+    model: Option<String>,
+    /// Whether to answer at once, while the agent works. Default: answer when the run has ended or waits.
+    #[serde(default)]
+    background: bool,
+}
+
+/// How a run is continued.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResumeRequest {
+    /// What the agent is told, even if the run had ended. Default: nothing.
+    #[serde(default)]
+    input: Option<String>,
+    /// Whether to answer at once, while the agent works. Default: answer when the run has ended or waits.
+    #[serde(default)]
+    background: bool,
+}
+
+/// Rows of a run's journal.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RowList {
+    /// The rows, in order. The number of the last one is the next page's `after`.
+    rows: Vec<AgentRunRow>,
+}
+
+/// Whether an operation on a run was one on an agent's run.
+pub(super) enum Answered {
+    Now(Response),
+    NotAnAgents(RunOperation),
+}
+
+fn agents(api: &Api) -> Result<&dyn AgentRuns, Problem> {
+    api.backend().agents().ok_or_else(|| {
+        let detail = "this server has no agents";
+        Problem::new(StatusCode::NOT_IMPLEMENTED, detail).kind("unavailable")
+    })
+}
+
+pub(super) async fn start(
+    api: &Api,
+    client: &Client,
+    wanted: AgentRunRequest,
+) -> Result<Response, Problem> {
+    let agent = match (wanted.agent, wanted.model) {
+        (None, None) => RequestedAgent::Default,
+        (Some(agent), None) => RequestedAgent::Agent(agent),
+        (None, Some(model)) => RequestedAgent::Model(model),
+        (Some(_), Some(_)) => {
+            let detail = "give `agent` or `model`, not both: an agent of the config has its model";
+            return Err(Problem::unprocessable(detail).kind("invalid_args"));
+        }
+    };
+    let id = agents(api)?.begin(client.turn_options(), agent, wanted.input).await?;
+    let work = work(api, client, &id, AgentRunStep::Resume)?;
+    if !wanted.background {
+        // The run is stored, and shows how far it got.
+        if let Err(problem) = finished(work).await {
+            return Err(problem.and(&format!("The run {id} is stored and can be resumed")));
+        }
+    }
+    let report = report(api, client, &id).await?;
+    Ok(with_location(StatusCode::CREATED, &report, &id))
+}
+
+/// Begins work on a run, which goes on even if the client disconnects. It is paused when the server stops or the client
+/// may not continue, and counts as a request of the client until it rests.
+fn work(
+    api: &Api,
+    client: &Client,
+    id: &RunId,
+    step: AgentRunStep,
+) -> Result<JoinHandle<Result<(), Problem>>, Problem> {
+    let active = api.active_runs().begin(id)?;
+    let (own, id, turn) = (api.clone(), id.clone(), client.turn_options());
+    Ok(api.spawn(async move {
+        let stopped = Box::pin(stopped(own.clone(), active.run.cancel.clone()));
+        let done = agents(&own)?.work(turn, id.clone(), step, stopped).await;
+        drop::<Work>(active);
+        done.map_err(|error| {
+            tracing::debug!(run = %id, %error, "work on a run has stopped");
+            error.into()
+        })
+    }))
+}
+
+/// Completes when work of the current request has to stop.
+async fn stopped(api: Api, cancel: CancellationToken) -> AgentRunStop {
+    let ended = async {
+        match AdmittedRequest::of_this_request() {
+            Some(admitted) => admitted.ended().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => AgentRunStop::Cancel("the client cancelled the run".to_owned()),
+        () = api.closing().cancelled() => AgentRunStop::Pause("the server stopped".to_owned()),
+        lost = ended => AgentRunStop::Pause(lost.to_string()),
+    }
+}
+
+async fn finished(work: JoinHandle<Result<(), Problem>>) -> Result<(), Problem> {
+    work.await.map_err(|error| Problem::internal("the run could not be continued", &error))?
+}
+
+async fn report(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport, Problem> {
+    let mut report = agents(api)?.report(client.turn_options(), id.clone()).await?;
+    report.active = api.active_runs().get(id).is_some();
+    Ok(report)
+}
+
+/// Performs an operation if the run is an agent's.
+pub(super) async fn perform(
+    api: &Api,
+    client: &Client,
+    id: &RunId,
+    operation: RunOperation,
+) -> Result<Answered, Problem> {
+    let Some(agents) = api.backend().agents() else {
+        return Ok(Answered::NotAnAgents(operation));
+    };
+    let before = match agents.report(client.turn_options(), id.clone()).await {
+        Ok(report) => report,
+        Err(AgentRunError::Unknown) => return Ok(Answered::NotAnAgents(operation)),
+        Err(error) => return Err(error.into()),
+    };
+    match operation {
+        RunOperation::Show => {}
+        RunOperation::Submit(outputs) => {
+            finished(work(api, client, id, AgentRunStep::Submit(outputs))?).await?;
+        }
+        RunOperation::Resolve(call, resolution) => {
+            let (resolution, may_approve) = (Box::new(resolution), client.may(Right::Approve));
+            let step = AgentRunStep::Resolve { call, resolution, may_approve };
+            finished(work(api, client, id, step)?).await?;
+        }
+        RunOperation::Cancel => cancel(api, client, id, &before).await?,
+        RunOperation::Remove => {
+            let detail =
+                "runs of agents cannot be deleted: `state.keep` sets how long they are kept";
+            return Err(Problem::new(StatusCode::CONFLICT, detail).nothing_done());
+        }
+    }
+    Ok(Answered::Now(json(StatusCode::OK, &report(api, client, id).await?)))
+}
+
+async fn cancel(
+    api: &Api,
+    client: &Client,
+    id: &RunId,
+    before: &AgentRunReport,
+) -> Result<(), Problem> {
+    if let Some(active) = api.active_runs().get(id) {
+        active.cancel.cancel();
+        active.ended.cancelled().await;
+        return Ok(());
+    }
+    if ["completed", "failed", "cancelled"].contains(&before.status.as_str()) {
+        let detail = format!("the run is {}: there is nothing to cancel", before.status);
+        return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
+    }
+    let step = AgentRunStep::Cancel("the client cancelled the run".to_owned());
+    finished(work(api, client, id, step)?).await
+}
+
+pub(crate) async fn resume(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    store(&api)?;
+    let wanted: ResumeRequest = JsonBody::parse(&headers, &body)?.read()?;
+    let request = Request::of(&headers, &client.key_owner, &["resume", &id], &body)?;
+    let own = api.clone();
+    let work = async move { resumed(&own, &client, &id, wanted).await.into_response() };
+    api.idempotency().once_if(&api, request, Box::pin(work)).await
+}
+
+async fn resumed(
+    api: &Api,
+    client: &Client,
+    id: &str,
+    wanted: ResumeRequest,
+) -> Result<Response, Problem> {
+    let id: RunId = id.parse().map_err(|_| unknown())?;
+    if api.backend().agents().is_none() {
+        return Err(unknown());
+    }
+    // Others' runs do not exist, whether there is work on them or not.
+    report(api, client, &id).await?;
+    let step = wanted.input.map_or(AgentRunStep::Resume, AgentRunStep::Input);
+    let work = work(api, client, &id, step)?;
+    if !wanted.background {
+        finished(work).await?;
+    }
+    Ok(json(StatusCode::OK, &report(api, client, &id).await?))
+}
+
+pub(crate) async fn events(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let mut query = Query::of(&uri)?;
+    let after = query.count("after", 0, ROW_MAX)?;
+    let limit = query.count("limit", ROWS, ROWS_MAX)?;
+    query.finish()?;
+    let id: RunId = id.parse().map_err(|_| unknown())?;
+    let Some(agents) = api.backend().agents() else { return Err(unknown()) };
+    let rows = agents.rows(client.turn_options(), id, after as u64, limit).await?;
+    Ok(json(StatusCode::OK, &RowList { rows }))
+}
+
+impl From<AgentRunError> for Problem {
+    fn from(error: AgentRunError) -> Self {
+        let detail = error.to_string();
+        match error {
+            AgentRunError::Unknown => unknown(),
+            AgentRunError::NotNow(_) => Self::new(StatusCode::CONFLICT, detail).nothing_done(),
+            AgentRunError::Invalid(_) => Self::unprocessable(detail).kind("invalid_args"),
+            AgentRunError::Unavailable(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            AgentRunError::NotAllowed => Self::new(StatusCode::FORBIDDEN, detail).nothing_done(),
+            AgentRunError::Store(error) => error.into(),
+            AgentRunError::Resolve(error) => error.into(),
+            AgentRunError::Internal(cause) => {
+                Self::internal("the run could not be continued", &cause)
+            }
+        }
+    }
+}

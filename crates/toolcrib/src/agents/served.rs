@@ -1,0 +1,232 @@
+//! Runs of agents that are served over HTTP.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_agent::model::ScriptedModel;
+use toolcrib_agent::run::Outcome;
+use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow, RunControl, RunReport};
+use toolcrib_core::TurnOptions;
+use toolcrib_core::run::{RunId, Seq};
+use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
+use toolcrib_http::{
+    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
+    AgentWaitingCall, RequestedAgent,
+};
+use toolcrib_tool::BoxFuture;
+
+use super::{AgentName, AgentSetupError};
+use crate::Toolcrib;
+
+impl AgentRuns for Toolcrib {
+    fn begin(
+        &self,
+        client: TurnOptions,
+        agent: RequestedAgent,
+        input: String,
+    ) -> BoxFuture<'_, Result<RunId, AgentRunError>> {
+        Box::pin(async move {
+            let name = match agent {
+                RequestedAgent::Agent(name) => AgentName::Entry(name),
+                RequestedAgent::Model(model) => {
+                    let invalid = |error: &str| AgentRunError::Invalid(format!("/model: {error}"));
+                    AgentName::Model(model.parse().map_err(invalid)?)
+                }
+                RequestedAgent::Default => self.default_agent().map_err(|error| match error {
+                    AgentSetupError::Choose { .. } => AgentRunError::Invalid(
+                        "name an `agent` or a `model`: the config has no default".to_owned(),
+                    ),
+                    error => unusable(&error),
+                })?,
+            };
+            let agent = self.agent(&name, client).map_err(|error| unusable(&error))?.build();
+            let begun = Box::pin(agent.begin(input)).await.map_err(problem)?;
+            Ok(begun.id().clone())
+        })
+    }
+
+    fn work(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+        step: AgentRunStep,
+        stopped: BoxFuture<'static, AgentRunStop>,
+    ) -> BoxFuture<'_, Result<(), AgentRunError>> {
+        Box::pin(async move {
+            let agent = match step {
+                // A run can be cancelled even if its agent is no longer there.
+                AgentRunStep::Cancel(_) => self.reader(client),
+                _ => self.agent_of(client, &run).await?,
+            };
+            let control = RunControl::new();
+            let mut working = pin!(performed(&agent, &run, step, &control));
+            tokio::select! {
+                biased;
+                done = &mut working => done,
+                reason = stopped => {
+                    match reason {
+                        AgentRunStop::Pause(reason) => control.pause(reason),
+                        AgentRunStop::Cancel(reason) => control.cancel(reason),
+                    }
+                    working.await
+                }
+            }
+        })
+    }
+
+    fn report(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+    ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>> {
+        Box::pin(async move {
+            let report = self.reader(client).load(&run).await.map_err(problem)?;
+            Ok(shown(&report))
+        })
+    }
+
+    fn rows(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<AgentRunRow>, AgentRunError>> {
+        Box::pin(async move {
+            let rows = self.reader(client).rows(&run, after, limit).await.map_err(problem)?;
+            rows.into_iter().map(shown_row).collect()
+        })
+    }
+}
+
+impl Toolcrib {
+    /// An agent that asks no model, to read and cancel runs.
+    fn reader(&self, client: TurnOptions) -> Agent {
+        let model = Arc::new(ScriptedModel::new([]));
+        let builder = Agent::builder(self.executor().clone(), model).turn_options(client);
+        match self.runs() {
+            Some(journal) => builder.journal(Arc::clone(journal)).build(),
+            None => builder.build(),
+        }
+    }
+
+    /// The agent that a run was begun with, as the config has it now.
+    async fn agent_of(&self, client: TurnOptions, run: &RunId) -> Result<Agent, AgentRunError> {
+        let first = self.reader(client.clone()).rows(run, 0, 1).await.map_err(problem)?;
+        let Some((_, JournalRow { entry: JournalEntry::Started { agent, .. }, .. })) =
+            first.first()
+        else {
+            return Err(AgentRunError::Unknown);
+        };
+        let name: AgentName =
+            agent.parse().map_err(|error: &str| AgentRunError::Invalid(error.to_owned()))?;
+        Ok(self.agent(&name, client).map_err(|error| unusable(&error))?.build())
+    }
+}
+
+async fn performed(
+    agent: &Agent,
+    run: &RunId,
+    step: AgentRunStep,
+    control: &RunControl,
+) -> Result<(), AgentRunError> {
+    let done = match step {
+        AgentRunStep::Resume => Box::pin(agent.resume_with(run, control)).await,
+        AgentRunStep::Input(text) => Box::pin(agent.send(run, text, control)).await,
+        AgentRunStep::Resolve { call, resolution, may_approve } => {
+            if !may_approve {
+                let report = agent.load(run).await.map_err(problem)?;
+                let is_for_caller = match report.waiting().find(|one| *one.id() == call) {
+                    Some(one) => matches!(one.waiting(), Waiting::Input { .. } | Waiting::Client),
+                    None => !matches!(*resolution, Resolution::Decision(_)),
+                };
+                if !is_for_caller {
+                    return Err(AgentRunError::NotAllowed);
+                }
+            }
+            Box::pin(agent.resolve_with(run, &call, *resolution, control)).await
+        }
+        AgentRunStep::Submit(outputs) => Box::pin(agent.submit(run, outputs)).await,
+        AgentRunStep::Cancel(reason) => Box::pin(agent.cancel(run, reason)).await,
+    };
+    done.map(drop).map_err(problem)
+}
+
+fn unusable(error: &AgentSetupError) -> AgentRunError {
+    let message = error.to_string();
+    match error {
+        AgentSetupError::NoKey { .. } | AgentSetupError::Unreachable { .. } => {
+            AgentRunError::Unavailable(message)
+        }
+        _ => AgentRunError::Invalid(message),
+    }
+}
+
+fn problem(error: AgentError) -> AgentRunError {
+    match error {
+        AgentError::Unknown => AgentRunError::Unknown,
+        AgentError::NotNow { .. } => AgentRunError::NotNow(error.to_string()),
+        AgentError::Store(error) => AgentRunError::Store(error),
+        AgentError::Resolve(error) => AgentRunError::Resolve(error),
+        error => AgentRunError::Internal(error.to_string()),
+    }
+}
+
+fn shown(report: &RunReport) -> AgentRunReport {
+    let spent = report.spent();
+    let reason = match report.outcome() {
+        Some(Outcome::Failed { message, .. }) => Some(message.as_str()),
+        Some(Outcome::Cancelled { reason }) => Some(reason.as_str()),
+        _ => report.run().paused(),
+    };
+    AgentRunReport {
+        id: report.id().to_string(),
+        agent: report.run().agent().to_owned(),
+        status: report.state().as_str().to_owned(),
+        active: false,
+        text: Some(report.text().to_owned()).filter(|text| !text.is_empty()),
+        reason: reason.map(str::to_owned),
+        waiting: report.waiting().map(waiting).collect(),
+        usage: AgentUsage {
+            turns: spent.turns,
+            calls: spent.calls,
+            input_tokens: spent.usage.input,
+            output_tokens: spent.usage.output,
+            cost_nanodollars: spent.cost.nanodollars(),
+            unknown_requests: spent.unknown_requests,
+            seconds: spent.time.as_secs_f64(),
+        },
+    }
+}
+
+fn waiting(call: &Suspension) -> AgentWaitingCall {
+    let (kind, message, schema) = match call.waiting() {
+        Waiting::Approval { reason, .. } => ("approval", Some(reason), None),
+        Waiting::Input { message, schema, .. } => ("input", Some(message), Some(schema)),
+        Waiting::Client => ("client", None, None),
+        _ => ("pending", None, None),
+    };
+    AgentWaitingCall {
+        id: call.id().to_string(),
+        call_id: call.call_id().to_owned(),
+        tool: call.tool().to_owned(),
+        r#type: kind.to_owned(),
+        arguments: call.shown().arguments.clone(),
+        message: message.cloned(),
+        schema: schema.cloned(),
+        expires_at: call.expires_at().unix_millis(),
+    }
+}
+
+/// A row without what only the server needs to continue a suspended call.
+fn shown_row((seq, row): (Seq, JournalRow)) -> Result<AgentRunRow, AgentRunError> {
+    let entry: Value = match &row.entry {
+        JournalEntry::CallSuspended { suspension } => {
+            json!({"call_suspended": {"suspension": waiting(suspension)}})
+        }
+        entry => serde_json::to_value(entry)
+            .map_err(|error| AgentRunError::Internal(error.to_string()))?,
+    };
+    Ok(AgentRunRow { seq, at: row.at.unix_millis(), entry })
+}

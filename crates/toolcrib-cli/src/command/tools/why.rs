@@ -317,20 +317,7 @@ impl<'a> Facts<'a> {
             (None, None) => {}
         }
         for own in &self.besides {
-            let (style, state) = match (&own.withheld, &own.remark) {
-                (Some(NotOffered::Blocked(reason)), _) => (WARNING, format!("blocked: {reason}")),
-                (Some(NotOffered::Untrusted(reason)), _) => {
-                    (WARNING, format!("unavailable: {reason}"))
-                }
-                (Some(NotOffered::Shadowed(by)), _) => {
-                    (WARNING, format!("not offered: the name belongs to {by}"))
-                }
-                (None, Some(remark)) => (WARNING, remark.clone()),
-                (None, None) if own.kind == Kind::Upstream => {
-                    (plain, format!("its tools are called {}_…", own.name))
-                }
-                (None, None) => (plain, "MCP clients are offered it".to_owned()),
-            };
+            let (style, state) = beside_state(own);
             line(own.kind.as_str(), style, &format!("declared by {}; {state}", own.source));
         }
         for own in &self.waiting {
@@ -359,6 +346,22 @@ impl<'a> Facts<'a> {
             line("did you mean", plain, &self.near.join(", "));
         }
         page
+    }
+}
+
+/// Whether clients are offered something else of the name.
+fn beside_state(own: &DeclaredName) -> (Style, String) {
+    match (&own.withheld, &own.remark) {
+        (Some(NotOffered::Blocked(reason)), _) => (WARNING, format!("blocked: {reason}")),
+        (Some(NotOffered::Untrusted(reason)), _) => (WARNING, format!("unavailable: {reason}")),
+        (Some(NotOffered::Shadowed(by)), _) => {
+            (WARNING, format!("not offered: the name belongs to {by}"))
+        }
+        (None, Some(remark)) => (WARNING, remark.clone()),
+        (None, None) if own.kind == Kind::Upstream => {
+            (Style::new(), format!("its tools are called {}_…", own.name))
+        }
+        (None, None) => (Style::new(), "MCP clients are offered it".to_owned()),
     }
 }
 

@@ -416,13 +416,13 @@ fn a_secret_that_a_server_writes_into_a_definition_is_in_no_listing_lock_or_pin(
 fn an_upstream_with_renamed_and_filtered_tools_is_checked_locked_and_called() {
     let crib = crib(
         "    tools:\n      prefix: n\n      include: [get, 'list_*']\n      override:\n        get: {name: \
-         read, description: Read a note., annotations: {read_only: true}}\n        put: {name: write}\n",
+         read, description: Read a note., annotations: {read_only: true}}\n        list_old: {name: write}\n",
     );
     let run = crib.run(&["check", "--connect"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     for told in [
         "servers.yaml:8:22: `tools.include`: the server has nothing that matches `list_*`",
-        "servers.yaml:11:9: `tools.override`: the server has nothing that matches `put`",
+        "servers.yaml:11:9: `tools.override`: the server has nothing that matches `list_old`",
     ] {
         assert!(run.stderr.contains(told), "{told} in {run:?}");
     }

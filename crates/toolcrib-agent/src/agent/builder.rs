@@ -144,7 +144,8 @@ impl AgentBuilder {
     }
 
     /// Adds an agent to which the model can give tasks with `new_task`, under its name. It works for this agent's
-    /// identity, with at most this agent's tools and rights; its model, instructions, budget and toolset are its own.
+    /// identity, with at most this agent's tools and rights; its model, instructions, budget, compaction and
+    /// toolset are its own, and the agents that it starts, if it has any.
     /// The executor needs a store of suspended calls and [the tools](crate::children::tools::entries).
     #[must_use]
     pub fn sub_agent(mut self, agent: Agent) -> Self {

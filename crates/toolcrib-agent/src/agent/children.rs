@@ -220,6 +220,10 @@ impl AgentState {
             child.instructions.clone_from(&base.0.instructions);
             child.budget.clone_from(&base.0.budget);
             child.retry.clone_from(&base.0.retry);
+            child.compaction.clone_from(&base.0.compaction);
+            if !base.0.agents.is_empty() {
+                child.agents.clone_from(&base.0.agents);
+            }
             child.poll_tools.clone_from(&base.0.poll_tools);
             child.completion.clone_from(&base.0.completion);
             base.0.options.own_toolset().cloned().unwrap_or_default()

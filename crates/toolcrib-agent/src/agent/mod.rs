@@ -28,7 +28,7 @@ use toolcrib_wire::model::Item;
 
 use crate::JournalRow;
 use crate::budget::Budget;
-use crate::children::tools::ATTEMPT_COMPLETION;
+use crate::children::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK};
 use crate::children::{SubAgentLimits, is_group, tasks};
 use crate::compaction::Compaction;
 use crate::journal;
@@ -321,8 +321,14 @@ impl AgentState {
 
     /// The tools that the model is offered.
     fn definitions(&self, turn: &Turn) -> Vec<Arc<ToolDefinition>> {
-        let Some(own) = &self.completion else { return turn.definitions().to_vec() };
-        let others = turn.definitions().iter().filter(|one| one.name() != ATTEMPT_COMPLETION);
+        let starts_others = self.depth < self.sub_agents.max_depth;
+        let is_offered = |one: &&Arc<ToolDefinition>| match one.name() {
+            MULTI_AGENT | NEW_TASK => starts_others,
+            ATTEMPT_COMPLETION => self.completion.is_none(),
+            _ => true,
+        };
+        let others = turn.definitions().iter().filter(is_offered);
+        let Some(own) = &self.completion else { return others.cloned().collect() };
         let snapshot = own.registry().snapshot();
         let own = Toolset::new().view(&snapshot);
         let mut all: Vec<_> = others.chain(own.definitions()).cloned().collect();

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use toolcrib::agents::sub_agent_tools;
 use toolcrib::core::suspension::MemorySuspensions;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::declaration::UpstreamDeclaration;
@@ -134,7 +135,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Started> {
         screen::note(warning);
     }
     prepare(&loaded)?;
-    let started = build_of(&loaded, Secrets::read, resources)?;
+    let tools = sub_agent_tools()?;
+    let started = build_of(&loaded, Secrets::read, |builder, config| {
+        Ok(resources(builder, config)?.entries(tools))
+    })?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }

@@ -179,10 +179,16 @@ impl Toolset {
     /// `exclude` still excludes it.
     #[must_use]
     pub fn with_read_output(self) -> Self {
+        self.with_tool(READ_OUTPUT)
+    }
+
+    /// Includes one more tool. An `exclude` still excludes it.
+    #[must_use]
+    pub fn with_tool(self, name: &str) -> Self {
         if self.0.rules.include.is_empty() {
             return self;
         }
-        self.include(ToolFilter::new().name(READ_OUTPUT))
+        self.include(ToolFilter::new().name(name))
     }
 
     /// Limits it to the tools of another toolset, whose context values are over its own.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::settings::{Agent, AgentEntry, Config, ModelName, Provider, undeclared_model};
+use crate::settings::{Agent, AgentEntry, Config, ModelName, Provider, SubAgent, undeclared_model};
 
 /// What a config says about agents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentSettings {
     pub(super) providers: BTreeMap<String, Provider>,
     pub(super) agent: Agent,
+    pub(super) sub_agent: SubAgent,
     pub(super) agents: BTreeMap<String, AgentEntry>,
 }
 
@@ -18,6 +19,7 @@ impl AgentSettings {
         Self {
             providers: config.providers.clone(),
             agent: config.agent.clone(),
+            sub_agent: config.sub_agent.clone(),
             agents: config.agents.clone(),
         }
     }

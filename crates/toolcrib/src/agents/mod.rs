@@ -4,21 +4,27 @@ mod error;
 mod live;
 #[cfg(feature = "http")]
 mod served;
+mod sub_agents;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolcrib_agent::children::SubAgentLimits;
 use toolcrib_agent::model::{Endpoint, ModelClient};
 use toolcrib_agent::{Agent, AgentBuilder};
-use toolcrib_core::TurnOptions;
+use toolcrib_core::{Toolset, TurnOptions};
 
 use crate::Toolcrib;
 use crate::settings::{ModelName, Provider};
 
+use sub_agents::{SubAgents, with_tools, without_tools};
+
 pub use error::AgentSetupError;
 pub(crate) use live::LiveAgents;
+pub(crate) use sub_agents::is_sub_agent_tool;
+pub use sub_agents::sub_agent_tools;
 
 /// The networks that the operator reaches by naming an address in the config: this machine, and private networks. The
 /// local link is not among them, because metadata services of clouds are there.
@@ -65,6 +71,13 @@ impl FromStr for AgentName {
     }
 }
 
+/// The limits of an agent that starts no others.
+fn none_below() -> SubAgentLimits {
+    let mut limits = SubAgentLimits::default();
+    limits.max_depth = 0;
+    limits
+}
+
 impl Toolcrib {
     /// The agent that is meant if nobody names one: the only one, or the one called `default`; without agents, the only
     /// model of the only provider.
@@ -98,51 +111,113 @@ impl Toolcrib {
 
     /// Starts to build an agent of the config that works with these turn options, which should come from
     /// [`turn_options`](Self::turn_options). A toolset of the options replaces the agent's own. Its runs are
-    /// kept in the crib's [journals](Self::runs), else in memory.
+    /// kept in the crib's [journals](Self::runs), else in memory. An agent with `sub_agents` needs
+    /// [the tools for them](sub_agent_tools) and a store of suspended calls in the crib.
     pub fn agent(
         &self,
         name: &AgentName,
         options: TurnOptions,
     ) -> Result<AgentBuilder, AgentSetupError> {
         let config = self.live_agents().current();
-        let (model, fallback, instruction, toolset, budget) = match name {
-            AgentName::Model(model) => (model, &[][..], None, None, config.agent.budget()),
+        match name {
+            AgentName::Model(model) => {
+                let builder = Agent::builder(self.executor().clone(), self.model(&config, model)?)
+                    .name(name.to_string())
+                    .budget(config.agent.budget())
+                    .turn_options(options)
+                    .sub_agents(none_below());
+                Ok(self.with_journal(builder))
+            }
             AgentName::Entry(entry) => {
-                let unknown = || {
-                    if config.agents.is_empty() && config.providers.is_empty() {
-                        AgentSetupError::NoProvider
-                    } else {
-                        AgentSetupError::unknown_agent(entry, config.agents.keys())
-                    }
-                };
-                let own = config.agents.get(entry).ok_or_else(unknown)?;
-                let budget = own.budget(&config.agent);
-                let (instruction, toolset) = (own.instruction.as_ref(), own.toolset.as_ref());
-                (&own.model, own.fallback.as_slice(), instruction, toolset, budget)
+                self.entry(&config, entry, options, &mut SubAgents::default())
+            }
+        }
+    }
+
+    /// Starts to build an entry of `agents`, with its sub-agents.
+    fn entry(
+        &self,
+        config: &live::AgentSettings,
+        name: &str,
+        options: TurnOptions,
+        others: &mut SubAgents,
+    ) -> Result<AgentBuilder, AgentSetupError> {
+        let unknown = || {
+            if config.agents.is_empty() && config.providers.is_empty() {
+                AgentSetupError::NoProvider
+            } else {
+                AgentSetupError::unknown_agent(name, config.agents.keys())
             }
         };
-        let options = match toolset {
+        let own = config.agents.get(name).ok_or_else(unknown)?;
+        others.begin(name)?;
+        let options = match &own.toolset {
             Some(toolset) if options.own_toolset().is_none() => {
                 options.toolset(self.toolset(toolset).map_err(AgentSetupError::other)?)
             }
             _ => options,
         };
-        let model = self.model(&config, model)?;
-        let builder = Agent::builder(self.executor().clone(), model)
-            .name(name.to_string())
+        let starts_others = !own.sub_agents.is_empty();
+        let options = match options.own_toolset().cloned() {
+            Some(toolset) if starts_others => options.toolset(with_tools(toolset)),
+            _ => options,
+        };
+        let mut compaction = own.compaction.compaction();
+        if let Some(model) = &own.compaction.model {
+            compaction = compaction.model(self.model(config, model)?);
+        }
+        let limits = if starts_others { config.sub_agent.limits() } else { none_below() };
+        let builder = Agent::builder(self.executor().clone(), self.model(config, &own.model)?)
+            .name(name)
+            .budget(own.budget(&config.agent))
             .turn_options(options)
-            .budget(budget);
-        let builder = match self.runs() {
+            .compaction(compaction)
+            .sub_agents(limits);
+        let mut builder = self.with_journal(builder);
+        if let Some(text) = &own.instruction {
+            builder = builder.instructions(text);
+        }
+        if let Some(schema) = &own.output_schema {
+            builder = builder.output_schema(schema.as_value()).map_err(AgentSetupError::other)?;
+        }
+        for model in &own.fallback {
+            builder = builder.fallback(self.model(config, model)?);
+        }
+        for other in &own.sub_agents {
+            builder = builder.sub_agent(self.sub_agent(config, other, others)?);
+        }
+        others.end();
+        Ok(builder)
+    }
+
+    /// An agent that others start. It works with their options; only its toolset is its own.
+    fn sub_agent(
+        &self,
+        config: &live::AgentSettings,
+        name: &str,
+        others: &mut SubAgents,
+    ) -> Result<Agent, AgentSetupError> {
+        if let Some(agent) = others.built.get(name) {
+            return Ok(agent.clone());
+        }
+        let mut options = self.turn_options();
+        if let Some(own) = config.agents.get(name).filter(|own| own.sub_agents.is_empty()) {
+            let toolset = match &own.toolset {
+                Some(toolset) => self.toolset(toolset).map_err(AgentSetupError::other)?,
+                None => Toolset::new(),
+            };
+            options = options.toolset(without_tools(toolset));
+        }
+        let agent = self.entry(config, name, options, others)?.build();
+        others.built.insert(name.to_owned(), agent.clone());
+        Ok(agent)
+    }
+
+    fn with_journal(&self, builder: AgentBuilder) -> AgentBuilder {
+        match self.runs() {
             Some(journal) => builder.journal(Arc::clone(journal)),
             None => builder,
-        };
-        let builder = match instruction {
-            Some(text) => builder.instructions(text),
-            None => builder,
-        };
-        fallback
-            .iter()
-            .try_fold(builder, |builder, name| Ok(builder.fallback(self.model(&config, name)?)))
+        }
     }
 
     fn model(

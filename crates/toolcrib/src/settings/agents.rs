@@ -1,6 +1,6 @@
 //! Settings of agents: a model, an instruction, tools and limits under one name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU32, NonZeroU64};
 
 use schemars::JsonSchema;
@@ -10,6 +10,7 @@ use toolcrib_runners::Secrets;
 use toolcrib_tool::units::Timeout;
 
 use super::agent::Dollars;
+use super::agent_limits::{AgentCompaction, OutputSchema};
 use super::providers::{ModelName, Provider};
 use super::{Agent, Config, ConfigFinding};
 
@@ -28,6 +29,17 @@ pub struct AgentEntry {
     /// The toolset that it is limited to. Default: all tools.
     #[serde(default)]
     pub toolset: Option<String>,
+    /// The JSON Schema of its answer, which it then gives as the result of `attempt_completion`; one that does not match
+    /// is asked for again. References into the schema (`#/…`) are not possible. Default: the answer is a text.
+    #[serde(default)]
+    pub output_schema: Option<OutputSchema>,
+    /// The agents to which it can give tasks, with `new_task`; with `multi_agent` it can then start helpers, too. They
+    /// have at most its tools and rights. Default: none.
+    #[serde(default)]
+    pub sub_agents: Vec<String>,
+    /// When its conversation becomes shorter.
+    #[serde(default)]
+    pub compaction: AgentCompaction,
     /// Limits of its runs. Default: those of `agent`.
     #[serde(default)]
     pub budget: AgentBudget,
@@ -64,17 +76,21 @@ impl AgentEntry {
         budget
     }
 
-    /// The model and those that replace it, with the last part of each one's key.
+    /// The models that it uses, with the last part of each one's key.
     fn models(&self) -> impl Iterator<Item = (Vec<String>, &ModelName)> {
         let fallback = self.fallback.iter().enumerate();
         let fallback =
             fallback.map(|(at, name)| (vec!["fallback".to_owned(), at.to_string()], name));
-        std::iter::once((vec!["model".to_owned()], &self.model)).chain(fallback)
+        let summaries = self.compaction.model.iter();
+        let summaries =
+            summaries.map(|name| (vec!["compaction".to_owned(), "model".to_owned()], name));
+        std::iter::once((vec!["model".to_owned()], &self.model)).chain(fallback).chain(summaries)
     }
 }
 
 impl Config {
-    /// Models and toolsets that agents name and that are not declared, and missing secrets of providers.
+    /// Models, toolsets and agents that agents name and that are not declared, agents that would start themselves, and
+    /// missing secrets of providers.
     pub(super) fn unmatched_of_agents(&self, secrets: &Secrets) -> Vec<ConfigFinding> {
         let mut found = Vec::new();
         for (name, provider) in &self.providers {
@@ -113,8 +129,41 @@ impl Config {
                     format!("declare it under `toolsets`, or correct the name `{toolset}`"),
                 ));
             }
+            for (at, other) in agent.sub_agents.iter().enumerate() {
+                let said = format!("`agents.{name}.sub_agents` names `{other}`");
+                let (message, help) = if !self.agents.contains_key(other) {
+                    let names = known(self.agents.keys().filter(|one| *one != name));
+                    let help = names.map_or_else(
+                        || "declare it under `agents`".to_owned(),
+                        |names| format!("declare it under `agents`, or use one of those: {names}"),
+                    );
+                    (format!("{said}, but `agents` declares no such agent"), help)
+                } else if self.starts(other, name) {
+                    let message = format!("{said}, so the agent `{name}` would start itself");
+                    (message, "remove one of the names in this circle".to_owned())
+                } else {
+                    continue;
+                };
+                let path = ["agents", name, "sub_agents", &at.to_string()];
+                found.push(ConfigFinding::unmatched(&path, message, help));
+            }
         }
         found
+    }
+
+    /// Whether an agent is another one, or starts it, directly or by others.
+    fn starts(&self, agent: &str, other: &str) -> bool {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![agent]);
+        while let Some(name) = left.pop() {
+            if name == other {
+                return true;
+            }
+            if seen.insert(name) {
+                let below = self.agents.get(name).map(|one| one.sub_agents.iter());
+                left.extend(below.into_iter().flatten().map(String::as_str));
+            }
+        }
+        false
     }
 }
 

@@ -4,6 +4,8 @@
 #[cfg(feature = "agent")]
 mod agent;
 #[cfg(feature = "agent")]
+mod agent_limits;
+#[cfg(feature = "agent")]
 mod agents;
 #[cfg(feature = "builtins")]
 mod builtins;
@@ -44,6 +46,8 @@ use toolcrib_tool::ContextValues;
 
 #[cfg(feature = "agent")]
 pub use agent::{Agent, Dollars};
+#[cfg(feature = "agent")]
+pub use agent_limits::{AgentCompaction, OutputSchema, Share, SubAgent};
 #[cfg(feature = "agent")]
 pub(crate) use agents::undeclared_model;
 #[cfg(feature = "agent")]
@@ -127,6 +131,9 @@ pub struct Config {
     /// The limits of agents' runs.
     #[cfg(feature = "agent")]
     pub agent: Agent,
+    /// The limits of agents that agents start.
+    #[cfg(feature = "agent")]
+    pub sub_agent: SubAgent,
     /// Agents: models with an instruction, tools and limits.
     #[cfg(feature = "agent")]
     pub agents: BTreeMap<String, AgentEntry>,

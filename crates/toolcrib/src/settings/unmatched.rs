@@ -12,8 +12,8 @@ use crate::settings::{Config, ConfigFinding};
 
 impl Toolcrib {
     /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that match no
-    /// manifest and no tool of this crib, and the toolsets in `server`, and the models and toolsets of `agents`, that are not
-    /// declared. Patterns with `*` or `?`,
+    /// manifest and no tool of this crib, and the toolsets in `server`, and the models, toolsets and agents of `agents`, that are
+    /// not declared. Patterns with `*` or `?`,
     /// and names of other MCP servers' tools, may match later and are not reported.
     pub fn unmatched_names(&self, config: &Config) -> Vec<ConfigFinding> {
         let known = LoadedNames::of(self);
@@ -216,6 +216,10 @@ impl LoadedNames {
 
     /// Whether no tool has the name, and none of another MCP server can get it.
     fn lacks_tool(&self, name: &str) -> bool {
+        #[cfg(feature = "agent")]
+        if crate::agents::is_sub_agent_tool(name) {
+            return false;
+        }
         is_exact(name) && !self.tools.contains(name) && !self.may_be_offered(name)
     }
 

@@ -5,3 +5,4 @@ mod resuming;
 mod running;
 mod served;
 mod settings;
+mod sub_agents;

@@ -12,7 +12,7 @@ use crate::harness::crib::{Crib, Run};
 use crate::harness::server::{Server, command};
 
 /// The id that a run has printed.
-fn id(run: &Run) -> String {
+pub(super) fn id(run: &Run) -> String {
     let (_, rest) = run.stderr.split_once("--resume ").expect("the command to go on");
     rest.chars().take_while(char::is_ascii_hexdigit).collect()
 }

@@ -19,6 +19,17 @@ fn a_key_in_the_config_is_refused_at_its_place_and_not_repeated() {
 }
 
 #[test]
+fn an_agent_that_would_start_itself_does_not_begin() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "providers: {p: {kind: chat, base_url: 'http://127.0.0.1:9/v1'}}\n\
+         agents: {a: {model: p/m, sub_agents: [b]}, b: {model: p/m, sub_agents: [a]}}\n",
+    );
+    let run = crib.run(&["run", "--agent", "a", "Hello."]);
+    assert!(run.code == Some(2) && run.stderr.contains("would start itself"), "{run:?}");
+}
+
+#[test]
 fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
     let provider = "providers: {p: {kind: chat, base_url: 'https://example.com/v1'}}\n";
     for (text, place, said) in [
@@ -34,6 +45,15 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
         ("agents: {a: {modle: p/m}}", "config.yml:1:14", "`model`"),
         ("agent: {max_cost: 0}", "config.yml:1:19", "more than zero"),
         ("agent: {max_turns: 0}", "config.yml:1:20", "1"),
+        ("sub_agent: {max_depth: 0}", "config.yml:1:24", "1"),
+        ("agents: {a: {model: p/m, output_schema: {type: nonsense}}}", "config.yml:1:41", "/type"),
+        (
+            "agents: {a: {model: p/m, output_schema: {$ref: '#/$defs/b', $defs: {b: {}}}}}",
+            "config.yml:1:41",
+            "JSON Schema",
+        ),
+        ("agents: {a: {model: p/m, output_schema: [1]}}", "config.yml:1:41", "mapping"),
+        ("agents: {a: {model: p/m, compaction: {at: 2}}}", "config.yml:1:43", "above 1"),
     ] {
         let crib = Crib::new(&[]);
         crib.config(&format!("{text}\n"));
@@ -46,6 +66,14 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
         ("agents: {a: {model: q/m}}", "config.yml:2:21", "`providers` declares no `q`"),
         ("agents: {a: {model: p/m, fallback: [q/m]}}", "config.yml:2:37", "no `q`"),
         ("agents: {a: {model: p/m, toolset: t}}", "config.yml:2:35", "no such toolset"),
+        ("agents: {a: {model: p/m, compaction: {model: q/m}}}", "config.yml:2:46", "no `q`"),
+        ("agents: {a: {model: p/m, sub_agents: [b]}}", "config.yml:2:39", "no such agent"),
+        ("agents: {a: {model: p/m, sub_agents: [a]}}", "config.yml:2:39", "would start itself"),
+        (
+            "agents: {a: {model: p/m, sub_agents: [b]}, b: {model: p/m, sub_agents: [a]}}",
+            "config.yml:2:73",
+            "the agent `b` would start itself",
+        ),
     ] {
         let crib = Crib::new(&[]);
         crib.config(&format!("{provider}{text}\n"));

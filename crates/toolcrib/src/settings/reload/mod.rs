@@ -16,7 +16,7 @@ use crate::settings::Config;
 ///
 /// The environment variables of secrets are read once, at the start, and are then removed from the environment. A
 /// secret that gets such a source, or had one, therefore needs a restart although `secrets` is listed here.
-const LIVE_KEYS: [&str; 23] = [
+const LIVE_KEYS: [&str; 24] = [
     "agent",
     "agents",
     "approval.timeout",
@@ -39,6 +39,7 @@ const LIVE_KEYS: [&str; 23] = [
     "server.tokens",
     "server.toolset",
     "state.keep",
+    "sub_agent",
     "toolsets",
 ];
 

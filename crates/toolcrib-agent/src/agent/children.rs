@@ -93,7 +93,7 @@ impl Driver<'_> {
                     }
                     Err(error) => {
                         if self.agent.knows(&task.run).await? {
-                            cancel(self.agent, &task, &error.to_string()).await?;
+                            Box::pin(cancel(self.agent, &task, &error.to_string())).await?;
                         }
                         let end = ChildEnd::lost(&task.parent, task.run, error.to_string());
                         self.end_child(task.parent.call, end).await?;
@@ -155,7 +155,7 @@ impl Driver<'_> {
                         // Nothing of a run is needed to cancel it but its journal: its agent may be gone.
                         let agent = self.agent.for_child(&task.parent).map(Arc::new);
                         let agent = agent.unwrap_or_else(|_| Arc::clone(self.agent));
-                        cancel(&agent, &task, reason).await?;
+                        Box::pin(cancel(&agent, &task, reason)).await?;
                     }
                 }
             }
@@ -168,7 +168,7 @@ impl Job {
     /// Begins or continues the run; returns how it has ended, if it has.
     async fn drive(self) -> (Task, Result<Option<ChildEnd>, AgentError>) {
         let Self { agent, task, control } = self;
-        let report = driven(&agent, &task, &control).await;
+        let report = Box::pin(driven(&agent, &task, &control)).await;
         let end = report.map(|report| {
             let outcome = report.outcome()?;
             Some(ChildEnd::of(&task.parent, task.run.clone(), outcome, report.spent()))
@@ -184,7 +184,7 @@ async fn driven(
 ) -> Result<RunReport, AgentError> {
     let report = if agent.knows(&task.run).await? {
         let driver = Driver::load(agent, &task.run, control).await?;
-        driver.take_over_and_drive().await?
+        Box::pin(driver.take_over_and_drive()).await?
     } else {
         let (id, parent) = (task.run.clone(), Some(Box::new(task.parent.clone())));
         let items = vec![Item::user(task.input.as_str())];
@@ -193,7 +193,7 @@ async fn driven(
     if report.state() == RunState::Paused && control.stop().is_none() {
         // Nobody resumes it.
         let reason = report.run().pause_reason().unwrap_or("it was paused").to_owned();
-        return cancel(agent, task, &reason).await;
+        return Box::pin(cancel(agent, task, &reason)).await;
     }
     Ok(report)
 }

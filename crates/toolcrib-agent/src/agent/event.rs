@@ -41,7 +41,7 @@ pub enum AgentEvent<'a> {
         /// The tool's own name.
         tool: &'a str,
         /// What to show.
-        status: StatusUpdate,
+        status: Box<StatusUpdate>,
     },
     /// A call of a tool for polling waits, so that the tool is not asked too often.
     PollWait {

@@ -33,7 +33,7 @@ struct WrittenCall {
 pub(super) struct Preview<'p> {
     pub(super) id: &'p CallId,
     pub(super) tool: &'p str,
-    pub(super) status: StatusUpdate,
+    pub(super) status: Box<StatusUpdate>,
 }
 
 impl<'a> Previews<'a> {
@@ -72,6 +72,6 @@ impl WrittenCall {
         self.next = self.written.len() + self.written.len() / 4;
         self.shown = Some(Instant::now());
         let status = turn.preview(&self.tool, &self.id, &self.written)?;
-        Some(Preview { id: &self.id, tool: &self.tool, status })
+        Some(Preview { id: &self.id, tool: &self.tool, status: Box::new(status) })
     }
 }

@@ -197,7 +197,7 @@ async fn a_killed_run_continues_and_repeats_no_call_with_effects() {
     let mut wholes = Vec::new();
     let mut moments = Vec::new();
     for (number, scenario) in Scenario::all().into_iter().enumerate() {
-        let (whole, points) = undisturbed(scenario).await;
+        let (whole, points) = Box::pin(undisturbed(scenario)).await;
         moments.extend((1..=points).map(|point| (number, point)));
         wholes.push(Arc::new(whole));
     }
@@ -213,7 +213,7 @@ async fn a_killed_run_continues_and_repeats_no_call_with_effects() {
             // Every third process that continues is killed as well.
             let again = (trial % 3 == 0).then(|| 1 + mixed(trial) % 20);
             let moments: Vec<_> = std::iter::once(point).chain(again).collect();
-            let ended = killed(number, &moments, &whole).await;
+            let ended = Box::pin(killed(number, &moments, &whole)).await;
             (number, moments, ended)
         });
     }

@@ -13,7 +13,8 @@ use toolcrib_tool::{BoxFuture, CallId, ToolResult};
 use toolcrib_wire::model::Item;
 
 use super::control::RunControl;
-use super::driver::{CallUpdate, Driver};
+use super::driver::Driver;
+use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, RunReport};
 use crate::budget::Budget;
 use crate::children::tools::{AgentScope, MULTI_AGENT, NEW_TASK};

@@ -8,7 +8,8 @@ use toolcrib_wire::model::{
 };
 use tracing::Instrument as _;
 
-use super::driver::{Driver, sleep_for};
+use super::asking::{jitter, sleep_for};
+use super::driver::Driver;
 use super::{AgentError, telemetry};
 use crate::budget::Limit;
 use crate::entry::{JournalEntry, ShortenedOutput};
@@ -101,8 +102,7 @@ impl Driver<'_> {
             Err(error) => {
                 telemetry::failed(&span, &error);
                 self.append(vec![lost(error.to_string())]).await?;
-                let wait =
-                    agent.retry.wait(self.run.lost_attempts(), &error, super::driver::jitter());
+                let wait = agent.retry.wait(self.run.lost_attempts(), &error, jitter());
                 if let Some(wait) = wait {
                     return self.wait_for_retry(wait).await;
                 }

@@ -1,34 +1,26 @@
 //! Drives a run: does what comes next in it, and writes what came of that.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
-use std::pin::Pin;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_core::run::{Claim, Run, RunError, RunId};
-use toolcrib_core::suspension::{Answer as CallAnswer, Resolution, Submission, SuspensionId};
-use toolcrib_core::{Toolset, Turn};
-use toolcrib_tool::{CallId, ToolCall, ToolResult};
-use toolcrib_wire::model::{Answer, DecoderSettings, Item, ModelEvent, ToolChoice};
+use tokio::time::Instant;
+use toolcrib_core::Turn;
+use toolcrib_core::run::{Claim, RunId};
+use toolcrib_tool::CallId;
+use toolcrib_wire::model::Item;
 use tracing::Instrument as _;
 
-use super::children::CALL_ENDED;
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
-use super::masked::{MaskedAnswer, masked_row};
-use super::preview::{Preview, Previews};
+use super::masked::masked_row;
 use super::request::SentConversation;
+use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
-use crate::budget::Limit;
-use crate::children::tools::ATTEMPT_COMPLETION;
-use crate::children::{ParentCall, is_group};
-use crate::entry::{FORMAT, JournalEntry, JournalRow, PlannedCall, StartedCall};
+use crate::children::ParentCall;
+use crate::entry::{FORMAT, JournalEntry, JournalRow};
 use crate::journal::entry_of;
-use crate::model::{AttemptError, AttemptErrorKind};
-use crate::run::{AgentRun, FailureReason, Outcome, RunState, Step, lost};
+use crate::run::{AgentRun, Outcome, RunState, Step};
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -40,7 +32,7 @@ pub(super) struct Driver<'a> {
     /// The position of the model in use.
     pub(super) model: usize,
     /// The conversation as it was sent last.
-    sent: Option<SentConversation>,
+    pub(super) sent: Option<SentConversation>,
     /// The bytes of instructions and tools, as they were sent last.
     pub(super) head: u64,
     /// Whether the model can read outputs that were shortened, once that is known.
@@ -48,31 +40,10 @@ pub(super) struct Driver<'a> {
     /// Old outputs that were stored for a compaction that is not recorded yet.
     pub(super) stored: BTreeMap<CallId, String>,
     /// The turn of the current round.
-    turn: Option<Turn>,
+    pub(super) turn: Option<Turn>,
     /// When each tool for polling was called last.
     pub(super) polled: HashMap<Arc<str>, Instant>,
     _driven: DrivenRun,
-}
-
-/// What is done with the waiting calls of a run.
-pub(super) enum CallUpdate {
-    /// The answers of calls that others have decided on are taken over, and expired calls end. Calls that wait for
-    /// sub-agents are left out, unless somebody has decided on them.
-    TakeOver { with_groups: bool },
-    /// A call is resolved.
-    Resolve(SuspensionId, Box<Resolution>),
-    /// The client's outputs arrive.
-    Submit(Vec<Submission>),
-    /// All waiting calls are cancelled.
-    Cancel,
-}
-
-/// How an attempt to ask the model ended.
-enum Attempt {
-    Answered(Box<Answer>),
-    Failed(AttemptError),
-    Stopped,
-    TimeUp,
 }
 
 impl<'a> Driver<'a> {
@@ -209,18 +180,6 @@ impl<'a> Driver<'a> {
         self.append(vec![JournalEntry::Input { items }]).await
     }
 
-    /// Updates waiting calls and releases the run.
-    pub(super) async fn update(mut self, update: CallUpdate) -> Result<RunReport, AgentError> {
-        if let CallUpdate::Resolve(call, _) = &update {
-            let ended = self.cancel_children(CALL_ENDED, Some(call)).await;
-            if ended.is_err() {
-                return self.release(ended).await;
-            }
-        }
-        let updated = self.apply_update(update).await;
-        self.release(updated).await
-    }
-
     /// Drives the run until it has ended, is paused or waits, and releases it.
     pub(super) async fn drive(mut self) -> Result<RunReport, AgentError> {
         let span = telemetry::invoke_agent(&self.agent.name, &self.id);
@@ -265,182 +224,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn ask(
-        &mut self,
-        round: u32,
-        attempt: u32,
-        last: Option<Limit>,
-    ) -> Result<(), AgentError> {
-        let agent = self.agent;
-        let time_left = self.time_left();
-        let turn = agent.turn(&self.id, time_left);
-        let model = Arc::clone(&agent.models[self.model]);
-        let sent = self.sent.take();
-        let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
-        self.head = sent.head_bytes();
-        let choice = match (last, &agent.completion) {
-            (Some(_), _) => ToolChoice::None,
-            // The result is that of a call.
-            (None, Some(_)) => ToolChoice::Required,
-            (None, None) => ToolChoice::Auto,
-        };
-        let request = sent.request(&choice)?;
-        let source = model.head().source;
-        let name = source.to_string();
-        let requested = JournalEntry::ModelRequested { round, attempt, model: name, last };
-        self.append(vec![requested]).await?;
-
-        let mut settings = DecoderSettings::new(source);
-        settings.call_id_prefix = format!("call_{round}");
-        settings.taken_call_ids = Arc::clone(self.run.call_ids());
-        let span = telemetry::chat(&model.head());
-        let mask = agent.executor.mask();
-        let mut masked = MaskedAnswer::new(&mask);
-        let mut previews = Previews::new(&turn, sent.tool_names());
-        let mut show =
-            |event: ModelEvent| {
-                let preview = previews.after(&event);
-                let preview = preview.map(|Preview { id: call, tool, status }| {
-                    AgentEvent::Preview { run: &self.id, call, tool, status }
-                });
-                agent.show(&AgentEvent::Model { run: &self.id, event });
-                if let Some(preview) = preview {
-                    agent.show(&preview);
-                }
-            };
-        let attempt = {
-            let mut events = |event| masked.events(event).into_iter().for_each(&mut show);
-            tokio::select! {
-                answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
-                    Ok(answer) => Attempt::Answered(Box::new(answer)),
-                    Err(error) => Attempt::Failed(error),
-                },
-                () = self.control.stopped() => Attempt::Stopped,
-                () = sleep_for(time_left) => Attempt::TimeUp,
-                () = sleep_for(agent.request_timeout) => Attempt::Failed(too_slow(agent.request_timeout)),
-            }
-        };
-        let lose = |reason: String, began: bool, shown_chars: u64| JournalEntry::ModelLost {
-            reason,
-            began,
-            shown_chars,
-            context_exceeded: false,
-        };
-        match attempt {
-            Attempt::Answered(answer) => {
-                masked.finish().into_iter().for_each(show);
-                telemetry::answered(&span, &answer);
-                let names = sent.names(&answer);
-                let Answer { items, usage, stop, .. } = *answer;
-                let prices = model.prices();
-                let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
-                (self.sent, self.turn) = (Some(sent), Some(turn));
-                let answered = JournalEntry::ModelAnswered { items, usage, cost, stop, names };
-                self.append(vec![answered]).await
-            }
-            Attempt::Failed(error) => {
-                telemetry::failed(&span, &error);
-                let shown = masked.shown;
-                self.sent = Some(sent);
-                self.append(vec![JournalEntry::ModelLost {
-                    reason: error.to_string(),
-                    began: error.began,
-                    shown_chars: shown,
-                    context_exceeded: error.is_context_exceeded(),
-                }])
-                .await?;
-                if error.is_context_exceeded() {
-                    // The run decides whether the conversation can become shorter.
-                    return Ok(());
-                }
-                self.retry_later(&error).await
-            }
-            Attempt::Stopped => {
-                let reason = "the run was stopped".to_owned();
-                self.append(vec![lose(reason, masked.shown > 0, masked.shown)]).await
-            }
-            Attempt::TimeUp => {
-                let reason = "the time of the run is used up".to_owned();
-                let outcome = Outcome::over_budget(Limit::Time);
-                let entries = vec![
-                    lose(reason, masked.shown > 0, masked.shown),
-                    JournalEntry::Finished { outcome },
-                ];
-                self.append(entries).await
-            }
-        }
-    }
-
-    /// Waits until the next attempt, or ends the run if there is none.
-    async fn retry_later(&mut self, error: &AttemptError) -> Result<(), AgentError> {
-        let wait = self.agent.retry.wait(self.run.lost_attempts(), error, jitter());
-        let Some(wait) = wait else {
-            if error.may_succeed_later() && self.model + 1 < self.agent.models.len() {
-                self.model += 1;
-                self.sent = None;
-                return Ok(());
-            }
-            let reason = FailureReason::Model;
-            let outcome = Outcome::Failed { reason, message: error.to_string(), text: None };
-            return self.append(vec![JournalEntry::Finished { outcome }]).await;
-        };
-        self.wait_for_retry(wait).await
-    }
-
-    /// Waits until the next attempt.
-    pub(super) async fn wait_for_retry(&mut self, wait: Duration) -> Result<(), AgentError> {
-        self.agent.show(&AgentEvent::Retry { run: &self.id, wait });
-        tokio::select! {
-            () = sleep(wait) => Ok(()),
-            () = self.control.stopped() => Ok(()),
-            () = sleep_for(self.time_left()) => {
-                let outcome = Outcome::over_budget(Limit::Time);
-                self.append(vec![JournalEntry::Finished { outcome }]).await
-            }
-        }
-    }
-
-    /// Runs calls. They are in the journal before they start.
-    async fn call(&mut self, planned: Vec<PlannedCall>) -> Result<(), AgentError> {
-        let turn = self.turn.take();
-        let turn = match (&self.agent.completion, planned.as_slice()) {
-            (Some(own), [only]) if *only.tool == *ATTEMPT_COMPLETION => {
-                let options = self.agent.turn_options(&self.id, self.time_left());
-                own.turn(options.toolset(Toolset::new()))
-            }
-            _ => turn.unwrap_or_else(|| self.agent.turn(&self.id, self.time_left())),
-        };
-        let (mut calls, mut started, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-        for call in planned {
-            let PlannedCall { id, tool, arguments, lost: before } = call;
-            let start = started_call(&turn, &id, &tool);
-            let is_same = |before: &StartedCall| before.definition == start.definition;
-            if before.as_ref().is_some_and(|before| !start.repeatable || !is_same(before)) {
-                let result = ToolResult::failure(id, tool.as_ref(), lost(), Duration::ZERO);
-                unknown.push(finished(result));
-            } else {
-                calls.push(ToolCall::new(id.as_str(), tool, arguments));
-                started.push(start);
-            }
-        }
-        if !unknown.is_empty() {
-            self.append(unknown).await?;
-        }
-        if calls.is_empty() {
-            return Ok(());
-        }
-        if !self.wait_for_poll(&calls).await {
-            return Ok(());
-        }
-        self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;
-        let answers = self.until_stopped(&turn, Box::pin(turn.start_batch(calls))).await;
-        let entry = |answer| match answer {
-            CallAnswer::Done(result) => finished(result),
-            CallAnswer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },
-        };
-        self.append(answers.into_iter().map(entry).collect()).await
-    }
-
     async fn stop(&mut self, stop: Stop) -> Result<(), AgentError> {
         match stop {
             Stop::Pause(_) if matches!(self.run.next(), Step::Paused) => Ok(()),
@@ -467,75 +250,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Updates the waiting calls as core's runs do, and records their answers.
-    pub(super) async fn apply_update(&mut self, update: CallUpdate) -> Result<(), AgentError> {
-        let turn = self.agent.turn(&self.id, None);
-        let mut answers = self.run.answers();
-        if matches!(update, CallUpdate::TakeOver { with_groups: false }) {
-            answers.retain(|one| !matches!(one, CallAnswer::Suspended(call) if is_group(call)));
-        }
-        let mut core = Run::from_answers(&turn, answers)?;
-        let updated: Result<(), RunError> = match update {
-            CallUpdate::TakeOver { .. } => core.expire(&turn).await.map(drop),
-            CallUpdate::Resolve(id, resolution) => {
-                let work = Box::pin(core.resolve(&turn, &id, *resolution));
-                self.until_stopped(&turn, work).await
-            }
-            CallUpdate::Submit(outputs) => core.submit(&turn, outputs).await,
-            CallUpdate::Cancel => core.cancel(&turn).await.map(drop),
-        };
-        let mut entries = Vec::new();
-        for waiting in self.run.waiting() {
-            let mut answered = core.answered();
-            if let Some(result) =
-                answered.find(|result| result.call_id().as_str() == waiting.call_id())
-            {
-                entries.push(finished(result));
-            } else if let Some(now) =
-                core.outstanding().find(|now| now.call_id() == waiting.call_id())
-                && now.id() != waiting.id()
-            {
-                entries.push(JournalEntry::CallSuspended { suspension: Box::new(now.clone()) });
-            }
-        }
-        if !entries.is_empty() {
-            self.append(entries).await?;
-        }
-        Ok(updated?)
-    }
-
-    /// Does work of a turn. If the run is to stop, running calls are cancelled, and their answers are still waited for.
-    async fn until_stopped<T>(
-        &self,
-        turn: &Turn,
-        mut work: Pin<Box<impl Future<Output = T> + ?Sized>>,
-    ) -> T {
-        tokio::select! {
-            done = &mut work => done,
-            () = self.control.stopped() => {
-                turn.cancel();
-                work.await
-            }
-        }
-    }
-
-    /// Finds calls that were suspended just before their process ended.
-    async fn adopt_suspensions(&mut self) -> Result<(), AgentError> {
-        let lost: HashSet<CallId> = self.run.lost_calls().cloned().collect();
-        let Some(store) = self.agent.executor.suspensions() else { return Ok(()) };
-        if lost.is_empty() {
-            return Ok(());
-        }
-        let waiting = store.list(self.run.identity()).await?;
-        let own = waiting.into_iter().filter(|one| {
-            one.session() == Some(self.id.as_str()) && lost.contains(&CallId::new(one.call_id()))
-        });
-        let entries: Vec<_> = own
-            .map(|suspension| JournalEntry::CallSuspended { suspension: Box::new(suspension) })
-            .collect();
-        if entries.is_empty() { Ok(()) } else { self.append(entries).await }
-    }
-
     /// Applies entries and stores them. An entry that does not follow is never stored.
     pub(super) async fn append(&mut self, entries: Vec<JournalEntry>) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
@@ -560,40 +274,4 @@ impl<'a> Driver<'a> {
     pub(super) fn time_left(&self) -> Option<Duration> {
         Some(self.run.budget().max_time?.saturating_sub(self.run.spent().time))
     }
-}
-
-fn too_slow(limit: Option<Duration>) -> AttemptError {
-    let message = format!("no complete answer within {:?}", limit.unwrap_or_default());
-    AttemptError::new(AttemptErrorKind::Timeout, message)
-}
-
-fn finished(result: ToolResult) -> JournalEntry {
-    JournalEntry::CallFinished { result: Box::new(result), repetition: false }
-}
-
-/// How a call of a tool is recorded when it starts.
-fn started_call(turn: &Turn, id: &CallId, tool: &str) -> StartedCall {
-    let definition = turn.describe(tool);
-    let annotations = definition.map(|definition| definition.annotations());
-    StartedCall {
-        id: id.clone(),
-        repeatable: annotations.is_some_and(|hints| hints.read_only || hints.idempotent),
-        terminal: definition
-            .is_some_and(|definition| definition.terminal() || definition.final_output()),
-        definition: definition.map(|definition| Fingerprint::of_json(&definition.to_full_value())),
-    }
-}
-
-/// Completes after a time, or never.
-pub(super) async fn sleep_for(time: Option<Duration>) {
-    match time {
-        Some(time) => sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A number from 0 to 1 that differs between processes and calls.
-pub(super) fn jitter() -> f64 {
-    let random = RandomState::new().hash_one(0_u8);
-    f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
 }

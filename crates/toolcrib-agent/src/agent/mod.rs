@@ -1,6 +1,8 @@
 //! An agent: a model, tools, and the limits within which they work together.
 
+mod asking;
 mod builder;
+mod calls;
 mod children;
 mod compaction;
 mod control;
@@ -13,6 +15,7 @@ mod preview;
 mod report;
 mod request;
 mod telemetry;
+mod waiting;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -35,7 +38,8 @@ use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
-use driver::{CallUpdate, Driver};
+use driver::Driver;
+use waiting::CallUpdate;
 
 pub use builder::AgentBuilder;
 pub use control::RunControl;

@@ -4,7 +4,8 @@ use tokio::time::{Instant, sleep};
 use toolcrib_tool::ToolCall;
 
 use super::AgentEvent;
-use super::driver::{Driver, sleep_for};
+use super::asking::sleep_for;
+use super::driver::Driver;
 
 impl Driver<'_> {
     /// Waits until the tools for polling among the calls may be called again; `false` if the run has to stop meanwhile.

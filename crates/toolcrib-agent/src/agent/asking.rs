@@ -1,0 +1,184 @@
+//! Asks the model, and again after a failure.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use toolcrib_wire::model::{Answer, DecoderSettings, ModelEvent, ToolChoice};
+use tracing::Instrument as _;
+
+use super::driver::Driver;
+use super::event::AgentEvent;
+use super::masked::MaskedAnswer;
+use super::preview::{Preview, Previews};
+use super::request::SentConversation;
+use super::{AgentError, telemetry};
+use crate::budget::Limit;
+use crate::entry::JournalEntry;
+use crate::model::{AttemptError, AttemptErrorKind};
+use crate::run::{FailureReason, Outcome};
+
+/// How an attempt to ask the model ended.
+enum Attempt {
+    Answered(Box<Answer>),
+    Failed(AttemptError),
+    Stopped,
+    TimeUp,
+}
+
+impl Driver<'_> {
+    pub(super) async fn ask(
+        &mut self,
+        round: u32,
+        attempt: u32,
+        last: Option<Limit>,
+    ) -> Result<(), AgentError> {
+        let agent = self.agent;
+        let time_left = self.time_left();
+        let turn = agent.turn(&self.id, time_left);
+        let model = Arc::clone(&agent.models[self.model]);
+        let sent = self.sent.take();
+        let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
+        self.head = sent.head_bytes();
+        let choice = match (last, &agent.completion) {
+            (Some(_), _) => ToolChoice::None,
+            // The result is that of a call.
+            (None, Some(_)) => ToolChoice::Required,
+            (None, None) => ToolChoice::Auto,
+        };
+        let request = sent.request(&choice)?;
+        let source = model.head().source;
+        let name = source.to_string();
+        let requested = JournalEntry::ModelRequested { round, attempt, model: name, last };
+        self.append(vec![requested]).await?;
+
+        let mut settings = DecoderSettings::new(source);
+        settings.call_id_prefix = format!("call_{round}");
+        settings.taken_call_ids = Arc::clone(self.run.call_ids());
+        let span = telemetry::chat(&model.head());
+        let mask = agent.executor.mask();
+        let mut masked = MaskedAnswer::new(&mask);
+        let mut previews = Previews::new(&turn, sent.tool_names());
+        let mut show =
+            |event: ModelEvent| {
+                let preview = previews.after(&event);
+                let preview = preview.map(|Preview { id: call, tool, status }| {
+                    AgentEvent::Preview { run: &self.id, call, tool, status }
+                });
+                agent.show(&AgentEvent::Model { run: &self.id, event });
+                if let Some(preview) = preview {
+                    agent.show(&preview);
+                }
+            };
+        let attempt = {
+            let mut events = |event| masked.events(event).into_iter().for_each(&mut show);
+            tokio::select! {
+                answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
+                    Ok(answer) => Attempt::Answered(Box::new(answer)),
+                    Err(error) => Attempt::Failed(error),
+                },
+                () = self.control.stopped() => Attempt::Stopped,
+                () = sleep_for(time_left) => Attempt::TimeUp,
+                () = sleep_for(agent.request_timeout) => Attempt::Failed(too_slow(agent.request_timeout)),
+            }
+        };
+        let lose = |reason: String, began: bool, shown_chars: u64| JournalEntry::ModelLost {
+            reason,
+            began,
+            shown_chars,
+            context_exceeded: false,
+        };
+        match attempt {
+            Attempt::Answered(answer) => {
+                masked.finish().into_iter().for_each(show);
+                telemetry::answered(&span, &answer);
+                let names = sent.names(&answer);
+                let Answer { items, usage, stop, .. } = *answer;
+                let prices = model.prices();
+                let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+                (self.sent, self.turn) = (Some(sent), Some(turn));
+                let answered = JournalEntry::ModelAnswered { items, usage, cost, stop, names };
+                self.append(vec![answered]).await
+            }
+            Attempt::Failed(error) => {
+                telemetry::failed(&span, &error);
+                let shown = masked.shown;
+                self.sent = Some(sent);
+                self.append(vec![JournalEntry::ModelLost {
+                    reason: error.to_string(),
+                    began: error.began,
+                    shown_chars: shown,
+                    context_exceeded: error.is_context_exceeded(),
+                }])
+                .await?;
+                if error.is_context_exceeded() {
+                    // The run decides whether the conversation can become shorter.
+                    return Ok(());
+                }
+                self.retry_later(&error).await
+            }
+            Attempt::Stopped => {
+                let reason = "the run was stopped".to_owned();
+                self.append(vec![lose(reason, masked.shown > 0, masked.shown)]).await
+            }
+            Attempt::TimeUp => {
+                let reason = "the time of the run is used up".to_owned();
+                let outcome = Outcome::over_budget(Limit::Time);
+                let entries = vec![
+                    lose(reason, masked.shown > 0, masked.shown),
+                    JournalEntry::Finished { outcome },
+                ];
+                self.append(entries).await
+            }
+        }
+    }
+
+    /// Waits until the next attempt, or ends the run if there is none.
+    async fn retry_later(&mut self, error: &AttemptError) -> Result<(), AgentError> {
+        let wait = self.agent.retry.wait(self.run.lost_attempts(), error, jitter());
+        let Some(wait) = wait else {
+            if error.may_succeed_later() && self.model + 1 < self.agent.models.len() {
+                self.model += 1;
+                self.sent = None;
+                return Ok(());
+            }
+            let reason = FailureReason::Model;
+            let outcome = Outcome::Failed { reason, message: error.to_string(), text: None };
+            return self.append(vec![JournalEntry::Finished { outcome }]).await;
+        };
+        self.wait_for_retry(wait).await
+    }
+
+    /// Waits until the next attempt.
+    pub(super) async fn wait_for_retry(&mut self, wait: Duration) -> Result<(), AgentError> {
+        self.agent.show(&AgentEvent::Retry { run: &self.id, wait });
+        tokio::select! {
+            () = sleep(wait) => Ok(()),
+            () = self.control.stopped() => Ok(()),
+            () = sleep_for(self.time_left()) => {
+                let outcome = Outcome::over_budget(Limit::Time);
+                self.append(vec![JournalEntry::Finished { outcome }]).await
+            }
+        }
+    }
+}
+
+fn too_slow(limit: Option<Duration>) -> AttemptError {
+    let message = format!("no complete answer within {:?}", limit.unwrap_or_default());
+    AttemptError::new(AttemptErrorKind::Timeout, message)
+}
+
+/// Completes after a time, or never.
+pub(super) async fn sleep_for(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A number from 0 to 1 that differs between processes and calls.
+pub(super) fn jitter() -> f64 {
+    let random = RandomState::new().hash_one(0_u8);
+    f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+}

@@ -242,10 +242,7 @@ impl AgentState {
         child.depth = parent.depth;
         let is_deepest = child.depth >= self.sub_agents.max_depth;
         let toolset = if is_deepest { without_agents(toolset) } else { toolset };
-        child.options = match self.options.own_toolset() {
-            Some(own) => child.options.toolset(toolset.within(own)),
-            None => child.options.toolset(toolset),
-        };
+        child.options = self.options.clone().narrow(toolset);
         Ok(child)
     }
 

@@ -87,11 +87,11 @@ impl TurnState {
             CallerStatus::Revoked { reason } => return refused(&reason),
             CallerStatus::Current(options) => options,
         };
-        // The values decide for whom the call runs and what is injected into it. A client without
-        // its own toolset may have chosen one for the call.
-        let chosen = caller.toolset().ok().flatten();
-        let toolset = options.own_toolset().or(chosen.as_ref());
-        if options.values_within(toolset) != caller.values() {
+        // The values decide for whom the call runs and what is injected into it.
+        let Ok(toolset) = options.toolset_of(caller) else {
+            return refused("the toolset kept with it cannot be read");
+        };
+        if options.values_within(toolset.as_ref()) != caller.values() {
             return refused("its context values have changed");
         }
         let snapshot = self.shared.registry.snapshot();
@@ -99,7 +99,7 @@ impl TurnState {
         let Some(slot) = snapshot.slot(suspension.tool()) else { return Ok(Some(options)) };
         let in_toolset =
             |toolset: &crate::Toolset| toolset.view(&snapshot).slot(suspension.tool()).is_some();
-        if !options.own_toolset().is_none_or(in_toolset) {
+        if !toolset.as_ref().is_none_or(in_toolset) {
             return refused("the tool is not in its toolset");
         }
         let arguments = Arguments::from_validated(suspension.arguments().to_owned());

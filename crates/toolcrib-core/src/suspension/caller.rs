@@ -25,6 +25,9 @@ pub struct Caller {
     /// The rules of the caller's toolset; absent for all tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     toolset: Option<Value>,
+    /// The part of them that is not the client's own ([`TurnOptions::narrow`](crate::TurnOptions::narrow)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    narrowed_to: Option<Value>,
     /// The caller's own policy rules.
     #[serde(default)]
     scope: Value,
@@ -46,6 +49,7 @@ impl Default for Caller {
             values: BTreeMap::new(),
             injected: Fingerprint::of_json(&Value::Object(Map::new())),
             toolset: None,
+            narrowed_to: None,
             scope: Value::Null,
             client: None,
             client_key: None,
@@ -69,9 +73,11 @@ impl Caller {
     pub(crate) fn within(
         mut self,
         toolset: Option<&Toolset>,
+        narrowed_to: Option<&Toolset>,
         scope: &Policy,
     ) -> Result<Self, serde_json::Error> {
         self.toolset = toolset.map(serde_json::to_value).transpose()?;
+        self.narrowed_to = narrowed_to.map(serde_json::to_value).transpose()?;
         self.scope = serde_json::to_value(scope)?;
         Ok(self)
     }
@@ -142,6 +148,10 @@ impl Caller {
 
     pub(crate) fn toolset(&self) -> Result<Option<Toolset>, serde_json::Error> {
         self.toolset.clone().map(serde_json::from_value).transpose()
+    }
+
+    pub(crate) fn narrowed_to(&self) -> Result<Option<Toolset>, serde_json::Error> {
+        self.narrowed_to.clone().map(serde_json::from_value).transpose()
     }
 
     pub(crate) fn scope(&self) -> Result<Policy, serde_json::Error> {

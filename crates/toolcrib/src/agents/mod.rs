@@ -110,7 +110,7 @@ impl Toolcrib {
     }
 
     /// Starts to build an agent of the config that works with these turn options, which should come from
-    /// [`turn_options`](Self::turn_options). A toolset of the options replaces the agent's own. Its runs are
+    /// [`turn_options`](Self::turn_options). A toolset of the options limits the agent's own: it has the tools that are in both. Its runs are
     /// kept in the crib's [journals](Self::runs), else in memory. An agent with `sub_agents` needs
     /// [the tools for them](sub_agent_tools) and a store of suspended calls in the crib.
     pub fn agent(
@@ -151,16 +151,13 @@ impl Toolcrib {
         };
         let own = config.agents.get(name).ok_or_else(unknown)?;
         others.begin(name)?;
-        let options = match &own.toolset {
-            Some(toolset) if options.own_toolset().is_none() => {
-                options.toolset(self.toolset(toolset).map_err(AgentSetupError::other)?)
-            }
-            _ => options,
-        };
         let starts_others = !own.sub_agents.is_empty();
-        let options = match options.own_toolset().cloned() {
-            Some(toolset) if starts_others => options.toolset(with_tools(toolset)),
-            _ => options,
+        let options = match &own.toolset {
+            Some(toolset) => {
+                let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
+                options.narrow(if starts_others { with_tools(toolset) } else { toolset })
+            }
+            None => options,
         };
         let mut compaction = own.compaction.compaction();
         if let Some(model) = &own.compaction.model {

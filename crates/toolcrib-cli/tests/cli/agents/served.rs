@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcrib::wire::model::Wire;
-use toolcrib_testkit::model_server::Reply;
+use toolcrib_testkit::model_server::Reply as ModelReply;
 
 use super::harness::served;
 use crate::harness::crib::Crib;
-use crate::harness::http::{Http, ask};
+use crate::harness::http::{Http, Reply, ask};
 
 const ADA: &str = "ada-token-for-these-tests";
 const EVE: &str = "eve-token-for-these-tests";
@@ -43,12 +43,32 @@ fn wait_for(crib: &Crib, file: &str) {
     }
 }
 
+/// Gives the crib's server the tokens of Ada and Eve; `HASH` stands for the hash of each.
+fn with_tokens(crib: &Crib, tokens: &str) {
+    let hash = |name: &str, token: &str| {
+        let output = crib.command(&["token", name, "--hash", "--json"]).write_stdin(token).output();
+        let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
+        format!("hash: \"{}\"", said["hash"].as_str().expect("a hash"))
+    };
+    let tokens = [("ada", ADA), ("eve", EVE)]
+        .into_iter()
+        .fold(tokens.to_owned(), |tokens, (name, token)| {
+            tokens.replacen("HASH", &hash(name, token), 1)
+        });
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    crib.config(&format!("{config}server: {{tokens: {{{tokens}}}}}\n"));
+}
+
+fn by(server: &Http, token: &str, line: &str, body: Option<&Value>) -> Reply {
+    ask(&server.address, token, line, body).expect("an answer")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_is_decided_over_http_after_a_restart_and_the_run_goes_on() {
     let replies = [
-        Reply::call("note", json!({"text": "x"})),
-        Reply::text("It is noted."),
-        Reply::text("Once."),
+        ModelReply::call("note", json!({"text": "x"})),
+        ModelReply::text("It is noted."),
+        ModelReply::text("Once."),
     ];
     let (model, crib) = served(Wire::Responses, replies).await;
     let first = Http::start(&crib, "");
@@ -86,7 +106,7 @@ async fn an_approval_is_decided_over_http_after_a_restart_and_the_run_goes_on() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_in_the_background_is_paused_by_a_stop_of_the_server_and_cancelled_by_its_client() {
-    let replies = [Reply::call("nap", json!({})), Reply::call("nap", json!({}))];
+    let replies = [ModelReply::call("nap", json!({})), ModelReply::call("nap", json!({}))];
     let (_model, crib) = served(Wire::Chat, replies).await;
     let mut first = Http::start(&crib, "");
     let start = json!({"input": "Sleep.", "model": "script/scripted", "background": true});
@@ -112,23 +132,11 @@ async fn a_run_in_the_background_is_paused_by_a_stop_of_the_server_and_cancelled
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() {
-    let replies = [Reply::call("note", json!({"text": "x"}))];
+    let replies = [ModelReply::call("note", json!({"text": "x"}))];
     let (model, crib) = served(Wire::Anthropic, replies).await;
-    let hash = |name: &str, token: &str| {
-        let output = crib.command(&["token", name, "--hash", "--json"]).write_stdin(token).output();
-        let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
-        said["hash"].as_str().expect("a hash").to_owned()
-    };
-    let (ada, eve) = (hash("ada", ADA), hash("eve", EVE));
-    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
-    crib.config(&format!(
-        "{config}server: {{tokens: {{ada: {{hash: \"{ada}\", rights: [call]}}, eve: {{hash: \"{eve}\", \
-         rights: [call, approve]}}}}}}\n"
-    ));
+    with_tokens(&crib, "ada: {HASH, rights: [call]}, eve: {HASH, rights: [call, approve]}");
     let server = Http::start(&crib, "");
-    let by = |token: &str, line: &str, body: Option<&Value>| {
-        ask(&server.address, token, line, body).expect("an answer")
-    };
+    let by = |token: &str, line: &str, body: Option<&Value>| by(&server, token, line, body);
     let unknown = by(ADA, "POST /v1/runs", Some(&json!({"input": "x", "agent": "nobody"})));
     assert_eq!(unknown.status, 422, "{}", unknown.body);
     let run = by(ADA, "POST /v1/runs", Some(&json!({"input": "Note x."}))).json();
@@ -151,4 +159,45 @@ async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() 
     let ended = by(ADA, &format!("POST {path}/cancel"), None).json();
     assert_eq!(ended["status"], "cancelled", "{ended}");
     assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_has_the_tools_that_are_in_its_toolset_and_in_its_clients() {
+    let replies = [
+        ModelReply::call("say", json!({"text": "x"})),
+        ModelReply::call("note", json!({"text": "x"})),
+        ModelReply::text("It is noted."),
+    ];
+    let (model, crib) = served(Wire::Chat, replies).await;
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    let config = config.replace("instruction:", "toolset: writer, instruction:");
+    crib.config(&format!(
+        "{config}toolsets:\n  writer: {{include: [{{names: [note, say]}}], context: {{desk: writer}}}}\n  \
+         quiet: {{include: [{{names: [note, nap]}}], context: {{floor: 3}}}}\n"
+    ));
+    with_tokens(
+        &crib,
+        "ada: {HASH, rights: [call], toolset: quiet}, eve: {HASH, rights: [call, approve]}",
+    );
+    let server = Http::start(&crib, "");
+    let run = by(&server, ADA, "POST /v1/runs", Some(&json!({"input": "Note x."}))).json();
+    assert_eq!(run["status"], "requires_action", "{run}");
+    let first: Value = serde_json::from_str(&model.requests()[0].text).expect("JSON");
+    let offered = first["tools"].as_array().into_iter().flatten();
+    let offered: Vec<_> = offered.map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(offered, ["note", "read_output"]);
+    assert!(model.requests()[1].text.contains("say"), "the refused call is answered");
+
+    let call = run["waiting"][0]["id"].as_str().expect("an id");
+    let approved = by(
+        &server,
+        EVE,
+        &format!("POST /v1/approvals/{call}"),
+        Some(&json!({"decision": "approve"})),
+    );
+    assert_eq!(approved.status, 200, "{}", approved.body);
+    let run = by(&server, ADA, &format!("POST {}/resume", path(&run)), Some(&json!({}))).json();
+    assert_eq!(run["text"], "It is noted.", "{run}");
+    let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
+    assert_eq!(noted.expect("the note"), "x\n");
 }

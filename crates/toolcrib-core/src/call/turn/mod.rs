@@ -73,6 +73,7 @@ pub(crate) struct TurnState {
     snapshot: Arc<RegistrySnapshot>,
     /// The toolset, if there is one, and its view of the snapshot.
     toolset: Option<Toolset>,
+    narrowed_to: Option<Toolset>,
     view: Option<ToolsetView>,
     pub(crate) values: ContextValues,
     /// The identity on whose behalf the calls are made, for counters and caches.
@@ -106,6 +107,7 @@ impl TurnState {
             files: self.files.clone(),
             session: self.session.clone(),
             toolset: self.toolset.clone(),
+            narrowed_to: self.narrowed_to.clone(),
             view: self.view.clone(),
             scope: self.scope.clone(),
             listeners: self.listeners.clone(),
@@ -163,7 +165,7 @@ impl TurnState {
     /// The caller record for calls of this tool, to resume them later.
     pub(crate) fn caller(&self, definition: &ToolDefinition) -> Result<Caller, serde_json::Error> {
         let caller = Caller::new(definition, &self.values)
-            .within(self.toolset.as_ref(), &self.scope)?
+            .within(self.toolset.as_ref(), self.narrowed_to.as_ref(), &self.scope)?
             .client(self.client.as_deref(), self.client_key.as_deref());
         Ok(caller.rights(self.may_approve, self.joinable))
     }
@@ -200,6 +202,7 @@ impl Turn {
             shared: Arc::clone(&executor.shared),
             view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
             toolset: options.toolset,
+            narrowed_to: options.narrowed_to,
             snapshot,
             session: options.session,
             services: options.services,
@@ -406,8 +409,7 @@ impl Turn {
         let mut scope = caller.scope().map_err(unreadable)?;
         let mut may_approve = caller.may_approve();
         if let Ok(Some(now)) = state.caller_now(suspension) {
-            // A client without a toolset of its own may have chosen one for the call.
-            toolset = now.toolset.or(toolset);
+            toolset = now.toolset_of(caller).map_err(unreadable)?;
             scope = now.scope;
             may_approve &= now.may_approve == Some(true);
         }
@@ -419,6 +421,7 @@ impl Turn {
             session: suspension.session().map(Arc::from),
             view: toolset.as_ref().map(|toolset| toolset.view(&state.snapshot)),
             toolset,
+            narrowed_to: caller.narrowed_to().map_err(unreadable)?,
             scope,
             listeners: match &state.shared.bus {
                 Some(bus) => listeners.with_bus(bus.clone()),

@@ -10,6 +10,7 @@ use crate::Toolset;
 use crate::approval::Approver;
 use crate::approval::policy::Policy;
 use crate::events::Listeners;
+use crate::suspension::Caller;
 
 /// The options that a host sets for a turn.
 #[derive(Clone, Default)]
@@ -23,6 +24,8 @@ pub struct TurnOptions {
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) may_approve: Option<bool>,
     pub(super) toolset: Option<Toolset>,
+    /// What [`narrow`](Self::narrow) has limited it to, without the toolset that was there before.
+    pub(super) narrowed_to: Option<Toolset>,
     pub(crate) scope: Policy,
     pub(super) listeners: Listeners,
     pub(super) max_concurrency: Option<usize>,
@@ -175,6 +178,29 @@ impl TurnOptions {
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolset = Some(toolset);
         self
+    }
+
+    /// Limits the turn to a toolset within the one it has: a tool has to be in both. For what works on a client's
+    /// behalf with fewer tools, as an agent does. A suspended call keeps this limit when the client's own toolset changes.
+    #[must_use]
+    pub fn narrow(mut self, toolset: Toolset) -> Self {
+        let within = |outer: Option<Toolset>| match outer {
+            Some(outer) => toolset.clone().within(&outer),
+            None => toolset.clone(),
+        };
+        self.toolset = Some(within(self.toolset));
+        self.narrowed_to = Some(within(self.narrowed_to));
+        self
+    }
+
+    /// The toolset that limits a call of these options which was suspended with `caller`'s.
+    pub(crate) fn toolset_of(&self, caller: &Caller) -> Result<Option<Toolset>, serde_json::Error> {
+        Ok(match (&self.toolset, caller.narrowed_to()?) {
+            (Some(own), Some(narrowed)) => Some(narrowed.within(own)),
+            (Some(own), None) => Some(own.clone()),
+            // A client without a toolset of its own may have chosen one for the call.
+            (None, _) => caller.toolset()?,
+        })
     }
 
     /// Sets rules for this turn in addition to the host's policy. The stricter verdict applies, so

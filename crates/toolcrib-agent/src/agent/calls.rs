@@ -3,13 +3,14 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use toolcrib_core::events::{Event, EventReader};
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::Answer;
 use toolcrib_core::{Toolset, Turn};
 use toolcrib_tool::{CallId, ToolCall, ToolResult};
 
-use super::AgentError;
 use super::driver::Driver;
+use super::{AgentError, AgentEvent};
 use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::entry::{JournalEntry, PlannedCall, StartedCall};
 use crate::run::lost;
@@ -48,7 +49,8 @@ impl Driver<'_> {
             return Ok(());
         }
         self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;
-        let answers = self.until_stopped(&turn, Box::pin(turn.start_batch(calls))).await;
+        let (turn, events) = self.watched(turn);
+        let answers = self.perform(&turn, events, Box::pin(turn.start_batch(calls))).await;
         let entry = |answer| match answer {
             Answer::Done(result) => finished(result),
             Answer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },
@@ -56,19 +58,50 @@ impl Driver<'_> {
         self.append(answers.into_iter().map(entry).collect()).await
     }
 
-    /// Does work of a turn. If the run is to stop, running calls are cancelled, and their answers are still waited for.
-    pub(super) async fn until_stopped<T>(
+    /// The turn with a reader of what its calls report, if anybody views the run.
+    pub(super) fn watched(&self, turn: Turn) -> (Turn, Option<EventReader>) {
+        let watched = self.agent.listener.as_ref().and_then(|_| turn.with_channel());
+        watched.map_or((turn, None), |(turn, events)| (turn, Some(events)))
+    }
+
+    /// Does work of a turn, and shows what its calls report meanwhile. If the run is to stop, running calls are cancelled,
+    /// and their answers are still waited for.
+    pub(super) async fn perform<T>(
         &self,
         turn: &Turn,
+        mut events: Option<EventReader>,
         mut work: Pin<Box<impl Future<Output = T> + ?Sized>>,
     ) -> T {
-        tokio::select! {
-            done = &mut work => done,
-            () = self.control.stopped() => {
-                turn.cancel();
-                work.await
+        let mut is_stopping = false;
+        let done = loop {
+            tokio::select! {
+                done = &mut work => break done,
+                () = self.control.stopped(), if !is_stopping => {
+                    is_stopping = true;
+                    turn.cancel();
+                }
+                Some(event) = next_event(events.as_mut()) => self.show_call(&event),
+            }
+        };
+        if let Some(events) = &mut events {
+            events.finish();
+            while let Some(event) = events.next().await {
+                self.show_call(&event);
             }
         }
+        done
+    }
+
+    fn show_call(&self, event: &Event) {
+        self.agent.show(&AgentEvent::Call { run: &self.id, event });
+    }
+}
+
+/// The next event; never, if nobody views the run.
+async fn next_event(events: Option<&mut EventReader>) -> Option<Event> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
     }
 }
 

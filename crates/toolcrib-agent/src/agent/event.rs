@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use toolcrib_core::events::Event;
 use toolcrib_core::run::{RunId, Seq};
 use toolcrib_tool::{CallId, StatusUpdate};
 use toolcrib_wire::model::{ModelEvent, ModelItem, View};
@@ -43,6 +44,14 @@ pub enum AgentEvent<'a> {
         /// What to show.
         status: Box<StatusUpdate>,
     },
+    /// A running call reports its status or a part of its output. The calls of a round follow one after the other, and
+    /// hidden tools report nothing.
+    Call {
+        /// The run.
+        run: &'a RunId,
+        /// What it reports.
+        event: &'a Event,
+    },
     /// A call of a tool for polling waits, so that the tool is not asked too often.
     PollWait {
         /// The run.
@@ -71,6 +80,7 @@ impl AgentEvent<'_> {
             Self::Recorded { run, .. }
             | Self::Model { run, .. }
             | Self::Preview { run, .. }
+            | Self::Call { run, .. }
             | Self::PollWait { run, .. }
             | Self::Retry { run, .. } => run,
         }
@@ -92,6 +102,14 @@ impl AgentEvent<'_> {
             Self::Preview { run, call, tool, status } => {
                 let members = json!({"id": call.as_str(), "tool": tool, "tip": status.tip, "params": status.params});
                 (run, "model.preview".to_owned(), object(members))
+            }
+            Self::Call { run, event } => {
+                let members = json!({
+                    "call_id": event.call_id().map(CallId::as_str),
+                    "tool": event.tool(),
+                    "payload": event.to_value()["payload"],
+                });
+                (run, event.name().to_owned(), object(members))
             }
             Self::PollWait { run, tool, wait } => {
                 let members = json!({"tool": tool, "wait_ms": millis(*wait)});

@@ -41,7 +41,7 @@ impl Driver<'_> {
 
     /// Updates the waiting calls as core's runs do, and records their answers.
     pub(super) async fn apply_update(&mut self, update: CallUpdate) -> Result<(), AgentError> {
-        let turn = self.agent.turn(&self.id, None);
+        let (turn, events) = self.watched(self.agent.turn(&self.id, None));
         let mut answers = self.run.answers();
         if matches!(update, CallUpdate::TakeOver { with_groups: false }) {
             answers.retain(|one| !matches!(one, Answer::Suspended(call) if is_group(call)));
@@ -51,7 +51,7 @@ impl Driver<'_> {
             CallUpdate::TakeOver { .. } => core.expire(&turn).await.map(drop),
             CallUpdate::Resolve(id, resolution) => {
                 let work = Box::pin(core.resolve(&turn, &id, *resolution));
-                self.until_stopped(&turn, work).await
+                self.perform(&turn, events, work).await
             }
             CallUpdate::Submit(outputs) => core.submit(&turn, outputs).await,
             CallUpdate::Cancel => core.cancel(&turn).await.map(drop),

@@ -182,3 +182,53 @@ async fn a_final_output_is_the_answer_and_a_hidden_result_reaches_the_model() {
     assert_eq!((report.text(), model.requests().len()), ("The report.", 2));
     assert_eq!(model.requests()[1]["messages"][2]["content"], "hidden result");
 }
+
+#[tokio::test]
+async fn viewers_see_what_running_calls_report_one_after_the_other_masked_and_without_hidden_tools()
+{
+    let define = |name: &str| {
+        let builder = ToolDefinition::builder(name).description("Works.").read_only(true);
+        builder.input_schema(json!({"additionalProperties": true}))
+    };
+    let registry = Registry::scratch()
+        .tool_as(define("work").build().unwrap(), |arguments: Value, cx: CallContext| async move {
+            for part in 0..3 {
+                cx.stream(format!("{}{part} top-secret-password\n", arguments["name"])).await;
+                tokio::task::yield_now().await;
+            }
+            "done"
+        })
+        .tool_as(
+            define("hidden").hidden(true).build().unwrap(),
+            |_: Value, cx: CallContext| async move {
+                cx.stream("seen by nobody").await;
+                "done"
+            },
+        )
+        .build()
+        .unwrap();
+    let mask = Mask::new(["top-secret-password".to_owned()]).unwrap();
+    let both = ScriptedTurn::call("work", json!({"name": 1}))
+        .and_call("hidden", json!({}))
+        .and_call("work", json!({"name": 2}));
+    let model = Arc::new(ScriptedModel::new([both, ScriptedTurn::text("Done.")]));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&seen);
+    let executor = Executor::builder(registry).mask(mask).build();
+    let agent = Agent::builder(executor, model).on_event(move |event| {
+        let value = event.to_value().unwrap();
+        let line = match event {
+            AgentEvent::Call { .. } if value["type"] == "call.output" => &value["payload"]["text"],
+            AgentEvent::Call { .. } => return,
+            _ => &value["type"],
+        };
+        record.lock().unwrap().push(line.as_str().unwrap().to_owned());
+    });
+    assert_eq!(agent.build().run("Work.").await.unwrap().text(), "Done.");
+    let seen = seen.lock().unwrap();
+    let started = seen.iter().position(|line| line == "run.calls_started").unwrap();
+    let of = |name: u32| (0..3).map(move |part| format!("{name}{part} [masked]\n"));
+    let expected: Vec<_> = of(1).chain(of(2)).collect();
+    assert_eq!(seen[started + 1..started + 7], expected, "{seen:?}");
+    assert_eq!(seen[started + 7], "run.call_finished", "they come before the answers");
+}

@@ -64,6 +64,11 @@ impl Listeners {
         self.bus.as_ref()
     }
 
+    /// Whether there is an ordered channel.
+    pub(crate) fn has_channel(&self) -> bool {
+        self.channel.is_some()
+    }
+
     /// Whether a call that starts now would have no listener, so that it needs no emitter.
     pub fn is_silent(&self) -> bool {
         self.channel.is_none()

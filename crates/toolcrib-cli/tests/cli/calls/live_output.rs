@@ -117,7 +117,8 @@ fn an_mcp_client_that_set_a_log_level_gets_lines_as_log_messages() {
 }
 
 /// Where a call can be watched.
-const SURFACES: [&str; 4] = ["MCP stdio", "MCP HTTP", "REST SSE", "terminal"];
+const SURFACES: [&str; 6] =
+    ["MCP stdio", "MCP HTTP", "REST SSE", "terminal", "terminal of a run", "events of a run"];
 
 /// All that a client on a surface gets of a call, and the greatest memory of the server in KiB.
 fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
@@ -129,13 +130,13 @@ fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
             let lines: Vec<_> = messages.iter().map(ToString::to_string).collect();
             (lines.join("\n"), peak(server.id()))
         }
-        "terminal" => {
-            let child = at_a_terminal(crib, tool, Stdio::null());
-            let ended = child.wait_with_output().expect("it ends");
-            assert!(ended.status.success(), "{ended:?}");
-            let kib = std::fs::read_to_string(crib.data().join("peak")).expect("python wrote it");
-            let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-            (text, kib.trim().parse().expect("a number"))
+        "terminal" => ended(crib, at_a_terminal(crib, tool, Stdio::null())),
+        "terminal of a run" => ended(crib, terminal(crib, &running(crib, tool), Stdio::null())),
+        "events of a run" => {
+            let mut python =
+                measured(crib, "import subprocess\nended = subprocess.call(sys.argv[1:]) << 8");
+            python.args(running(crib, tool)).arg("--events");
+            ended(crib, python.stdin(Stdio::null()).spawn().expect("python3 runs"))
         }
         _ => {
             let mut program = command(env!("CARGO_BIN_EXE_toolcrib"));
@@ -154,6 +155,22 @@ fn everything(crib: &Crib, surface: &str, tool: &str) -> (String, u64) {
     }
 }
 
+/// What a command has printed, and its greatest memory in KiB.
+fn ended(crib: &Crib, child: Child) -> (String, u64) {
+    let ended = child.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{ended:?}");
+    let kib = std::fs::read_to_string(crib.data().join("peak")).expect("python wrote it");
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    (text, kib.trim().parse().expect("a number"))
+}
+
+/// The command line of an agent whose model calls a tool.
+fn running(crib: &Crib, tool: &str) -> [&'static str; 4] {
+    let script = json!([{"call": tool}, {"text": "Done."}]);
+    std::fs::write(crib.path().join("script.json"), script.to_string()).expect("a script");
+    ["run", "--model", "scripted:script.json", "Go."]
+}
+
 /// The greatest memory that a process has had, in KiB.
 fn peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
@@ -168,7 +185,7 @@ fn on_every_surface_a_secret_in_two_writes_is_masked_in_the_lines_and_in_the_res
         go(&crib);
         let (text, _) = everything(&crib, surface, "halves");
         // A terminal shows no line twice.
-        let times = if surface == "terminal" { 1 } else { 2 };
+        let times = if surface.starts_with("terminal") { 1 } else { 2 };
         assert!(text.matches("a [masked] b").count() >= times, "{surface}: {text}");
         assert!(!text.contains("hunter2") && !text.contains("secret b"), "{surface}: {text}");
     }
@@ -227,29 +244,37 @@ fn an_mcp_client_over_http_gets_lines_while_the_program_runs() {
     assert!(rest.contains("last"), "{rest}");
 }
 
-/// Runs a program at a terminal, and writes down the greatest memory that it has had.
-const AT_A_TERMINAL: &str = "
-import os, pty, resource, sys
-ended = pty.spawn(sys.argv[1:])
-with open(os.environ['PEAK'], 'w') as file:
-    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)
-sys.exit(ended >> 8)
-";
-
-/// Starts `toolcrib call` with a terminal as its standard streams, on which this is typed; what the
-/// terminal shows is piped.
-pub(super) fn at_a_terminal(crib: &Crib, tool: &str, typed: Stdio) -> Child {
+/// Runs a program as python says, and writes down the greatest memory that it has had.
+fn measured(crib: &Crib, run: &str) -> std::process::Command {
+    let script = format!(
+        "import os, resource, sys\n{run}\n\
+         with open(os.environ['PEAK'], 'w') as file:\n\
+         \x20   print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)\n\
+         sys.exit(ended >> 8)\n"
+    );
     let mut python = command("python3");
-    python.args(["-c", AT_A_TERMINAL]).env("PEAK", crib.data().join("peak"));
-    python.arg(env!("CARGO_BIN_EXE_toolcrib")).args(["call", tool]);
+    python.args(["-c", &script]).env("PEAK", crib.data().join("peak"));
+    python.arg(env!("CARGO_BIN_EXE_toolcrib"));
     python
         .current_dir(crib.path())
         .env("TOOLCRIB__WORKSPACE__ROOT", ".")
         .env("KEY", "hunter2-secret");
     python.env("HOME", crib.home()).env("XDG_STATE_HOME", crib.state_home());
     python.env("XDG_RUNTIME_DIR", crib.runtime_dir());
-    python.stdin(typed).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    python.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    python
+}
+
+/// Starts toolcrib with a terminal as its standard streams, on which this is typed; what the terminal shows is piped.
+fn terminal(crib: &Crib, arguments: &[&str], typed: Stdio) -> Child {
+    let mut python = measured(crib, "import pty\nended = pty.spawn(sys.argv[1:])");
+    python.args(arguments).stdin(typed);
     python.spawn().expect("python3 is needed by these tests")
+}
+
+/// Starts `toolcrib call` at a terminal.
+pub(super) fn at_a_terminal(crib: &Crib, tool: &str, typed: Stdio) -> Child {
+    terminal(crib, &["call", tool], typed)
 }
 
 #[test]
@@ -267,4 +292,22 @@ fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() 
     assert!(child.wait().expect("it ends").success(), "{seen}");
     assert_eq!(seen.matches("10% first [masked]").count(), 1, "{seen}");
     assert!(seen.contains("warned") && seen.contains("last"), "{seen}");
+}
+
+#[test]
+fn a_person_who_runs_an_agent_sees_lines_of_its_calls_while_they_run() {
+    let crib = crib();
+    let mut child = terminal(&crib, &running(&crib, "build"), Stdio::null());
+    let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut seen = String::new();
+    while !seen.contains("first") {
+        assert!(reader.read_line(&mut seen).expect("it writes") > 0, "it ended: {seen}");
+    }
+    assert!(seen.contains("build │ 10% first [masked]") && !seen.contains("last"), "{seen}");
+    go(&crib);
+    reader.read_to_string(&mut seen).expect("it ends");
+    assert!(child.wait().expect("it ends").success(), "{seen}");
+    assert_eq!(seen.matches("10% first [masked]").count(), 1, "{seen}");
+    let (last, answered) = (seen.find("build │ last"), seen.find("Done."));
+    assert!(seen.contains("build │ warned") && last.is_some() && last < answered, "{seen}");
 }

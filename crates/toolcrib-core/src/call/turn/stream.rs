@@ -9,7 +9,7 @@ use futures_util::Stream;
 use toolcrib_tool::{BoxFuture, ToolCall};
 
 use super::{Turn, TurnState};
-use crate::events::{CallStream, ChannelOptions, Event, EventReader};
+use crate::events::{CallStream, ChannelOptions, Event, EventReader, OutputChannel};
 use crate::suspension::Answer;
 
 /// What [`AnswerStream`] yields.
@@ -77,6 +77,21 @@ impl Turn {
         // The turn ends with the call, and the event stream with the turn.
         let work = Box::pin(async move { turn.start(call).await });
         AnswerStream { events, are_events_over: false, work: Some(work), answer: None }
+    }
+
+    /// This turn with a [channel](OutputChannel) of its own, and the channel's reader: a batch of calls is presented one
+    /// call after the other. `None` if the turn has a channel already
+    /// ([`Listeners::with_channel`](crate::events::Listeners::with_channel)).
+    ///
+    /// Calls wait for the reader, so read it while they run, and [end](EventReader::finish) it when they are answered.
+    pub fn with_channel(&self) -> Option<(Self, EventReader)> {
+        if self.state.listeners.has_channel() {
+            return None;
+        }
+        let options = ChannelOptions::default();
+        let (channel, reader) = OutputChannel::with_overflow(&options, self.overflow());
+        let listeners = self.state.listeners.clone().with_channel(channel);
+        Some((Self::of(TurnState { listeners, ..self.state.copy() }), reader))
     }
 }
 

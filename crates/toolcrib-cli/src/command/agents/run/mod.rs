@@ -2,6 +2,7 @@
 
 mod decisions;
 mod interrupt;
+mod live;
 mod progress;
 
 use std::io;
@@ -122,7 +123,7 @@ async fn session(
         Some(named) => Some(journals::find(crib, named).await?),
         None => None,
     };
-    let progress = Arc::new(Progress::new(own.events, own.output.json));
+    let progress = Arc::new(Progress::new(own.events, own.output.json, crib.executor().clone()));
     let agent = agent(started, own, stored.as_ref(), &progress)?;
     let mut interrupt = Interrupt::default();
     let control = interrupt.control().clone();

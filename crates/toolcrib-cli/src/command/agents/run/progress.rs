@@ -5,10 +5,13 @@ use std::io::{IsTerminal as _, stderr, stdout};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use toolcrib::Executor;
 use toolcrib::agent::{AgentEvent, JournalEntry};
+use toolcrib::core::events::{Event, Payload};
 use toolcrib::tool::{ToolResult, fully_visible, fully_visible_text};
 use toolcrib::wire::model::{ModelEvent, ModelItem, View};
 
+use super::live::LiveOutput;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 
 /// The number of characters of arguments and of errors in a line.
@@ -21,6 +24,8 @@ pub(super) struct Progress {
     streams: bool,
     /// Whether standard error is a terminal.
     is_live: bool,
+    /// The tools, some of which are hidden from people.
+    tools: Executor,
     state: Mutex<Shown>,
 }
 
@@ -33,6 +38,10 @@ struct Shown {
     line: Line,
     /// The tools and arguments of calls, by id.
     calls: HashMap<String, String>,
+    /// The output of running calls.
+    output: LiveOutput,
+    /// The call whose output is the answer.
+    final_call: Option<String>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +53,10 @@ enum Line {
 }
 
 impl Progress {
-    pub(super) fn new(as_events: bool, as_json: bool) -> Self {
+    pub(super) fn new(as_events: bool, as_json: bool, tools: Executor) -> Self {
         let is_live = stderr().is_terminal();
         let streams = is_live && stdout().is_terminal() && !as_events && !as_json;
-        Self { as_events, streams, is_live, state: Mutex::default() }
+        Self { as_events, streams, is_live, tools, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, Shown> {
@@ -61,7 +70,8 @@ impl Progress {
 
     /// Whether the terminal has shown the whole answer.
     pub(super) fn has_shown(&self, answer: &str) -> bool {
-        self.streams && !answer.is_empty() && self.state().text == answer
+        let answer = answer.trim_end_matches('\n');
+        self.streams && !answer.is_empty() && self.state().text.trim_end_matches('\n') == answer
     }
 
     /// The person has changed the arguments of a call.
@@ -106,6 +116,9 @@ impl Progress {
                     state.note(format!("{FAINT}writing a call of {tool}: {tip}{FAINT:#}"));
                 }
             }
+            AgentEvent::Call { event, .. } if self.is_live => {
+                self.reported(&mut state, is_own, run, event);
+            }
             AgentEvent::PollWait { tool, wait, .. } => {
                 let (tool, wait) = (fully_visible(tool), time(*wait));
                 state.note(format!("{FAINT}{tool} is asked again in {wait}{FAINT:#}"));
@@ -115,6 +128,35 @@ impl Progress {
             }
             _ => {}
         }
+    }
+
+    /// Shows what a running call reports.
+    fn reported(&self, state: &mut Shown, is_own: bool, run: &str, event: &Event) {
+        if let Payload::Output(part) = event.payload()
+            && event.final_output()
+            && self.streams
+            && is_own
+        {
+            let call = event.call_id().map(ToString::to_string);
+            if state.final_call != call {
+                // What the model has said before is not the answer.
+                state.end_line();
+                state.text.clear();
+                state.final_call = call;
+            }
+            state.begin(Line::Answer);
+            let part = part.as_text();
+            state.text.push_str(&part);
+            let _ = screen::out_part(&fully_visible_text(&part));
+            return;
+        }
+        for line in state.output.lines(run, event) {
+            state.note(format!("{FAINT}{line}{FAINT:#}"));
+        }
+    }
+
+    fn is_hidden(&self, tool: &str) -> bool {
+        self.tools.registry().snapshot().get(tool).is_some_and(|tool| tool.definition.hidden())
     }
 
     fn recorded(&self, state: &mut Shown, is_own: bool, run: &str, entry: &JournalEntry) {
@@ -137,7 +179,9 @@ impl Progress {
                 let calls: Vec<_> = items.iter().filter_map(call_of).collect();
                 for (id, name, arguments) in &calls {
                     let name = names.get(*name).map_or(*name, String::as_str);
-                    state.calls.insert((*id).to_owned(), shown_call(name, arguments));
+                    if !self.is_hidden(name) {
+                        state.calls.insert((*id).to_owned(), shown_call(name, arguments));
+                    }
                 }
                 // What it says before calls is no answer.
                 for text in items.iter().filter_map(said).filter(|_| !calls.is_empty()) {
@@ -150,11 +194,12 @@ impl Progress {
             }
             JournalEntry::CallsStarted { calls } if self.is_live => {
                 for call in calls {
-                    let shown = state.calls.get(call.id.as_str()).cloned().unwrap_or_default();
-                    state.note(format!("{FAINT}…{FAINT:#} {shown}"));
+                    if let Some(shown) = state.calls.get(call.id.as_str()).cloned() {
+                        state.note(format!("{FAINT}…{FAINT:#} {shown}"));
+                    }
                 }
             }
-            JournalEntry::CallFinished { result, .. } => {
+            JournalEntry::CallFinished { result, .. } if !self.is_hidden(result.tool()) => {
                 let line = finished(state, result);
                 state.note(line);
             }

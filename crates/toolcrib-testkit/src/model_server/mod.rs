@@ -1,7 +1,10 @@
 //! A scripted model behind HTTP on the loopback interface: it speaks the three protocols, streams, makes the mistakes it is told
-//! to make, and accepts no request that a provider would refuse.
+//! to make, and accepts no request that a provider would refuse. With the feature `openai-types` it also refuses requests that
+//! the types of the crate `async-openai` do not parse completely.
 
 mod http;
+#[cfg(feature = "openai-types")]
+mod openai_types;
 mod reply;
 mod stream;
 mod strict;
@@ -194,6 +197,8 @@ impl ServerState {
             }
         }
         let checked = self.checker.check(wire, &request);
+        #[cfg(feature = "openai-types")]
+        let checked = checked.and_then(|()| openai_types::check(wire, &request.body));
         self.requests.push(request);
         let reply = checked.and_then(|()| {
             let reply = if self.is_without_memory {

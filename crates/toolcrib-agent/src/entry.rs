@@ -69,6 +69,12 @@ pub enum JournalEntry {
         /// What was said.
         items: Vec<Item>,
     },
+    /// Somebody said something to a run that goes on by itself or waits. The model is told as soon as no call is without
+    /// an answer.
+    Steered {
+        /// What was said.
+        items: Vec<Item>,
+    },
     /// The model was told that a limit is near.
     BudgetNotice {
         /// The limit.
@@ -219,6 +225,7 @@ impl JournalEntry {
         match self {
             Self::Started { .. } => "started",
             Self::Input { .. } => "input",
+            Self::Steered { .. } => "steered",
             Self::BudgetNotice { .. } => "budget_notice",
             Self::ModelRequested { .. } => "model_requested",
             Self::ModelLost { .. } => "model_lost",

@@ -14,6 +14,7 @@ pub mod run;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,
+    SteerError, Steering,
 };
 pub use compaction::Compaction;
 pub use entry::{

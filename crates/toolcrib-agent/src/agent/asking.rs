@@ -60,28 +60,32 @@ impl Driver<'_> {
         let mask = agent.executor.mask();
         let mut masked = MaskedAnswer::new(&mask);
         let mut previews = Previews::new(&turn, sent.tool_names());
+        let (run, control) = (self.id.clone(), self.control.clone());
         let mut show =
             |event: ModelEvent| {
                 let preview = previews.after(&event);
                 let preview = preview.map(|Preview { id: call, tool, status }| {
-                    AgentEvent::Preview { run: &self.id, call, tool, status }
+                    AgentEvent::Preview { run: &run, call, tool, status }
                 });
-                agent.show(&AgentEvent::Model { run: &self.id, event });
+                agent.show(&AgentEvent::Model { run: &run, event });
                 if let Some(preview) = preview {
                     agent.show(&preview);
                 }
             };
         let attempt = {
             let mut events = |event| masked.events(event).into_iter().for_each(&mut show);
-            tokio::select! {
-                answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
-                    Ok(answer) => Attempt::Answered(Box::new(answer)),
-                    Err(error) => Attempt::Failed(error),
-                },
-                () = self.control.stopped() => Attempt::Stopped,
-                () = sleep_for(time_left) => Attempt::TimeUp,
-                () = sleep_for(agent.request_timeout) => Attempt::Failed(too_slow(agent.request_timeout)),
-            }
+            let asked = async {
+                tokio::select! {
+                    answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
+                        Ok(answer) => Attempt::Answered(Box::new(answer)),
+                        Err(error) => Attempt::Failed(error),
+                    },
+                    () = control.stopped() => Attempt::Stopped,
+                    () = sleep_for(time_left) => Attempt::TimeUp,
+                    () = sleep_for(agent.request_timeout) => Attempt::Failed(too_slow(agent.request_timeout)),
+                }
+            };
+            self.attend(Box::pin(asked)).await
         };
         let lose = |reason: String, began: bool, shown_chars: u64| JournalEntry::ModelLost {
             reason,
@@ -153,14 +157,19 @@ impl Driver<'_> {
     /// Waits until the next attempt.
     pub(super) async fn wait_for_retry(&mut self, wait: Duration) -> Result<(), AgentError> {
         self.agent.show(&AgentEvent::Retry { run: &self.id, wait });
-        tokio::select! {
-            () = sleep(wait) => Ok(()),
-            () = self.control.stopped() => Ok(()),
-            () = sleep_for(self.time_left()) => {
-                let outcome = Outcome::over_budget(Limit::Time);
-                self.append(vec![JournalEntry::Finished { outcome }]).await
+        let (control, time_left) = (self.control.clone(), self.time_left());
+        let is_time_up = async {
+            tokio::select! {
+                () = sleep(wait) => false,
+                () = control.stopped() => false,
+                () = sleep_for(time_left) => true,
             }
+        };
+        if !self.attend(is_time_up).await {
+            return Ok(());
         }
+        let outcome = Outcome::over_budget(Limit::Time);
+        self.append(vec![JournalEntry::Finished { outcome }]).await
     }
 }
 

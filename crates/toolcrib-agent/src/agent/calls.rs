@@ -67,33 +67,34 @@ impl Driver<'_> {
     /// Does work of a turn, and shows what its calls report meanwhile. If the run is to stop, running calls are cancelled,
     /// and their answers are still waited for.
     pub(super) async fn perform<T>(
-        &self,
+        &mut self,
         turn: &Turn,
         mut events: Option<EventReader>,
         mut work: Pin<Box<impl Future<Output = T> + ?Sized>>,
     ) -> T {
-        let mut is_stopping = false;
-        let done = loop {
-            tokio::select! {
-                done = &mut work => break done,
-                () = self.control.stopped(), if !is_stopping => {
-                    is_stopping = true;
-                    turn.cancel();
+        let (agent, run, control) = (self.agent, self.id.clone(), self.control.clone());
+        let show = |event: &Event| agent.show(&AgentEvent::Call { run: &run, event });
+        let performed = async {
+            let mut is_stopping = false;
+            let done = loop {
+                tokio::select! {
+                    done = &mut work => break done,
+                    () = control.stopped(), if !is_stopping => {
+                        is_stopping = true;
+                        turn.cancel();
+                    }
+                    Some(event) = next_event(events.as_mut()) => show(&event),
                 }
-                Some(event) = next_event(events.as_mut()) => self.show_call(&event),
+            };
+            if let Some(events) = &mut events {
+                events.finish();
+                while let Some(event) = events.next().await {
+                    show(&event);
+                }
             }
+            done
         };
-        if let Some(events) = &mut events {
-            events.finish();
-            while let Some(event) = events.next().await {
-                self.show_call(&event);
-            }
-        }
-        done
-    }
-
-    fn show_call(&self, event: &Event) {
-        self.agent.show(&AgentEvent::Call { run: &self.id, event });
+        self.attend(performed).await
     }
 }
 

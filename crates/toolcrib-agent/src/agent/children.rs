@@ -43,7 +43,7 @@ impl Driver<'_> {
             let at_once = self.agent.sub_agents.max_concurrency.max(1);
             let mut ended =
                 stream::iter(jobs.into_iter().map(Job::drive)).buffer_unordered(at_once);
-            while let Some((task, end)) = ended.next().await {
+            while let Some((task, end)) = self.attend(ended.next()).await {
                 let end = match end {
                     Ok(None) => continue,
                     Ok(Some(end)) => end,

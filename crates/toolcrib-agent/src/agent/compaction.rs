@@ -79,13 +79,20 @@ impl Driver<'_> {
         // Nobody is shown how a summary is written.
         let mut events = drop;
         let asked = model.ask(request, DecoderSettings::new(source), &mut events);
-        let answer = tokio::select! {
-            answer = asked.instrument(span.clone()) => answer,
-            () = self.control.stopped() => {
+        let control = self.control.clone();
+        let answer = Box::pin(async {
+            tokio::select! {
+                answer = asked.instrument(span.clone()) => Ok(answer),
+                () = control.stopped() => Err(None),
+                () = sleep_for(time_left) => Err(Some(Outcome::over_budget(Limit::Time))),
+            }
+        });
+        let answer = match self.attend(answer).await {
+            Ok(answer) => answer,
+            Err(None) => {
                 return self.append(vec![lost("the run was stopped".to_owned())]).await;
             }
-            () = sleep_for(time_left) => {
-                let outcome = Outcome::over_budget(Limit::Time);
+            Err(Some(outcome)) => {
                 let lost = lost("the time of the run is used up".to_owned());
                 return self.append(vec![lost, JournalEntry::Finished { outcome }]).await;
             }

@@ -1,17 +1,18 @@
 //! Control of a run while it is driven.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::watch;
-use toolcrib_wire::model::Item;
+
+use super::AgentInput;
+use super::steering::{Inbox, Steering};
 
 /// Cancels, pauses or steers a run while it is driven. Clones control the same run.
 #[derive(Clone)]
 pub struct RunControl {
     stop: Arc<watch::Sender<Option<Stop>>>,
-    input: Arc<Mutex<VecDeque<Item>>>,
+    inbox: Arc<Inbox>,
 }
 
 /// How a run is stopped.
@@ -25,7 +26,7 @@ pub(super) enum Stop {
 
 impl Default for RunControl {
     fn default() -> Self {
-        Self { stop: Arc::new(watch::Sender::new(None)), input: Arc::default() }
+        Self { stop: Arc::new(watch::Sender::new(None)), inbox: Arc::default() }
     }
 }
 
@@ -52,13 +53,17 @@ impl RunControl {
     }
 
     /// Tells the model something. It reads it with the next request, and a run that was about to end goes on.
-    pub fn steer(&self, item: Item) {
-        self.input.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
+    ///
+    /// The input is taken over at once. It is in the journal, so that nothing loses it any more, once the returned future
+    /// has completed. Fails if nobody drives the run any more ([`Agent::steer`](super::Agent::steer) takes input for
+    /// such runs), and if it has ended.
+    pub fn steer(&self, input: impl Into<AgentInput>) -> Steering {
+        self.inbox.put(input.into().0)
     }
 
     /// Control of a sub-agent's run: it is stopped with this one, but is told nothing that this one is told.
     pub(super) fn for_child(&self) -> Self {
-        Self { stop: Arc::clone(&self.stop), input: Arc::default() }
+        Self { stop: Arc::clone(&self.stop), inbox: Arc::default() }
     }
 
     pub(super) fn stop(&self) -> Option<Stop> {
@@ -72,8 +77,8 @@ impl RunControl {
         let _ = changes.wait_for(Option::is_some).await;
     }
 
-    pub(super) fn take_input(&self) -> Vec<Item> {
-        self.input.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    pub(super) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
     }
 }
 

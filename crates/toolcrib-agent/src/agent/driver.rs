@@ -15,6 +15,7 @@ use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
 use super::masked::masked_row;
 use super::request::SentConversation;
+use super::steering::OpenInbox;
 use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
 use crate::children::ParentCall;
@@ -43,6 +44,7 @@ pub(super) struct Driver<'a> {
     pub(super) turn: Option<Turn>,
     /// When each tool for polling was called last.
     pub(super) polled: HashMap<Arc<str>, Instant>,
+    _inbox: OpenInbox,
     _driven: DrivenRun,
 }
 
@@ -82,7 +84,7 @@ impl<'a> Driver<'a> {
         for (seq, row) in (1..).zip(&rows) {
             agent.show(&AgentEvent::Recorded { run: &id, seq, entry: &row.entry });
         }
-        let control = control.clone();
+        let (control, inbox) = (control.clone(), OpenInbox::new(control.inbox()));
         Ok(Self {
             agent,
             id,
@@ -96,6 +98,7 @@ impl<'a> Driver<'a> {
             stored: BTreeMap::new(),
             turn: None,
             polled: HashMap::new(),
+            _inbox: inbox,
             _driven: driven,
         })
     }
@@ -111,7 +114,8 @@ impl<'a> Driver<'a> {
         agent.load(id).await?;
         let claim = agent.journal.claim(id).await?.ok_or(AgentError::Unknown)?;
         let run = agent.load(id).await?;
-        let (id, control) = (id.clone(), control.clone());
+        let (id, inbox) = (id.clone(), OpenInbox::new(control.inbox()));
+        let control = control.clone();
         let mut driver = Self {
             agent,
             id,
@@ -125,6 +129,7 @@ impl<'a> Driver<'a> {
             stored: BTreeMap::new(),
             turn: None,
             polled: HashMap::new(),
+            _inbox: inbox,
             _driven: guard,
         };
         let begun = driver.begin_again().await;
@@ -187,7 +192,13 @@ impl<'a> Driver<'a> {
         self.release(driven).await
     }
 
-    pub(super) async fn release(self, so: Result<(), AgentError>) -> Result<RunReport, AgentError> {
+    pub(super) async fn release(
+        mut self,
+        so: Result<(), AgentError>,
+    ) -> Result<RunReport, AgentError> {
+        if so.is_ok() {
+            self.record_said().await;
+        }
         let released = self.agent.journal.release(&self.claim).await;
         so.and(released.map_err(AgentError::from))?;
         self.agent.report(self.id, self.run).await
@@ -195,12 +206,7 @@ impl<'a> Driver<'a> {
 
     async fn steps(&mut self) -> Result<(), AgentError> {
         loop {
-            if self.run.takes_input() && self.run.outcome().is_none() {
-                let items = self.control.take_input();
-                if !items.is_empty() {
-                    self.append(vec![JournalEntry::Input { items }]).await?;
-                }
-            }
+            self.record_said().await;
             let limits = self.context_limits();
             let step = self.run.next_within(Some(&limits));
             let is_at_rest = matches!(step, Step::Append(_) | Step::Over);
@@ -268,6 +274,10 @@ impl<'a> Driver<'a> {
             self.agent.show(&event);
         }
         Ok(())
+    }
+
+    pub(super) fn claim(&self) -> &Claim {
+        &self.claim
     }
 
     /// What is left of the run's time.

@@ -14,6 +14,7 @@ mod polling;
 mod preview;
 mod report;
 mod request;
+mod steering;
 mod telemetry;
 mod waiting;
 
@@ -46,6 +47,7 @@ pub use control::RunControl;
 pub use error::AgentError;
 pub use event::{AgentEvent, EventListener};
 pub use report::RunReport;
+pub use steering::{SteerError, Steering};
 
 /// An agent: a model, the tools of an executor, and the limits within which they work together. Cloning it is cheap.
 ///
@@ -96,6 +98,12 @@ impl From<&str> for AgentInput {
 impl From<String> for AgentInput {
     fn from(text: String) -> Self {
         Self(vec![Item::user(text)])
+    }
+}
+
+impl From<Item> for AgentInput {
+    fn from(item: Item) -> Self {
+        Self(vec![item])
     }
 }
 
@@ -170,6 +178,19 @@ impl Agent {
         Box::pin(driver.input_and_drive(input.into().0)).await
     }
 
+    /// Says something to a run that nobody drives and that has not ended, whether its calls wait or not, without
+    /// continuing it. The model reads it with the next request. To tell a run something that is being driven, use its
+    /// [`RunControl`].
+    pub async fn steer(
+        &self,
+        run: &RunId,
+        input: impl Into<AgentInput>,
+    ) -> Result<RunReport, AgentError> {
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, &RunControl::new()).await?;
+        Box::pin(driver.steer(input.into().0)).await
+    }
+
     /// Resolves a waiting call of a run or of its sub-agents, which runs it if it is approved, and records its answer.
     /// The run continues when it is [resumed](Self::resume).
     pub async fn resolve(
@@ -229,7 +250,9 @@ impl Agent {
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
         let agent = self.0.for_run(owner).await?;
-        let driver = Driver::load(&agent, owner, control).await?;
+        // What is said to the run is not meant for its sub-agent.
+        let control = if owner == run { control.clone() } else { control.for_child() };
+        let driver = Driver::load(&agent, owner, &control).await?;
         let report = Box::pin(driver.update(update)).await?;
         if owner == run { Ok(report) } else { self.load(run).await }
     }

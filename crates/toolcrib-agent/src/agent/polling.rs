@@ -17,10 +17,16 @@ impl Driver<'_> {
         if let Some((due, tool)) = due.max().filter(|(due, _)| *due > now) {
             let wait = due - now;
             self.agent.show(&AgentEvent::PollWait { run: &self.id, tool, wait });
-            tokio::select! {
-                () = sleep(wait) => {}
-                () = self.control.stopped() => return false,
-                () = sleep_for(self.time_left()) => {}
+            let (control, time_left) = (self.control.clone(), self.time_left());
+            let waited = async {
+                tokio::select! {
+                    () = sleep(wait) => true,
+                    () = control.stopped() => false,
+                    () = sleep_for(time_left) => true,
+                }
+            };
+            if !self.attend(waited).await {
+                return false;
             }
         }
         for tool in polled {

@@ -63,6 +63,7 @@ impl AgentRun {
             created_at: at,
             last_at: at,
             context: Context::default(),
+            steered: Vec::new(),
             compactions: Compactions::default(),
             phase: Phase::Ready,
             paused: None,
@@ -97,6 +98,7 @@ impl AgentRun {
         let JournalRow { at, entry } = row;
         let was_active = self.is_active() && !matches!(entry, JournalEntry::Resumed);
         self.apply_entry(entry).map_err(invalid)?;
+        self.hear();
         if was_active {
             self.spent.time += at.since(self.last_at);
         }
@@ -124,6 +126,7 @@ impl AgentRun {
                 | JournalEntry::CallFinished { .. }
                 | JournalEntry::CallSuspended { .. }
                 | JournalEntry::ChildFinished { .. }
+                | JournalEntry::Steered { .. }
         );
         if self.paused.is_some() && !may_continue && !is_about_waits {
             return Err("the run is paused");
@@ -131,6 +134,10 @@ impl AgentRun {
         match entry {
             JournalEntry::Started { .. } => return Err("it begins the run again"),
             JournalEntry::Input { items } => self.input(items)?,
+            JournalEntry::Steered { items } => {
+                check_messages(&items)?;
+                self.steered.push(items);
+            }
             JournalEntry::BudgetNotice { limit, item } => {
                 if !matches!(self.phase, Phase::Ready) {
                     return Err("the model cannot be told anything now");
@@ -180,6 +187,11 @@ impl AgentRun {
             JournalEntry::Resumed => {
                 self.paused = None;
                 self.repetitions = 0;
+                if matches!(self.phase, Phase::Asking { .. } | Phase::Summarizing { .. }) {
+                    // Its process ended before the answer came.
+                    self.lose_attempt(false);
+                    self.phase = Phase::Ready;
+                }
             }
             JournalEntry::Finished { outcome } => self.finish(outcome),
         }
@@ -240,9 +252,7 @@ impl AgentRun {
         if !self.takes_input() {
             return Err("calls have no answer yet");
         }
-        if items.iter().any(|item| !matches!(item, Item::Input(_))) {
-            return Err("input has to be messages");
-        }
+        check_messages(&items)?;
         if matches!(self.phase, Phase::Asking { .. } | Phase::Summarizing { .. }) {
             self.lose_attempt(false);
         }
@@ -258,6 +268,24 @@ impl AgentRun {
         self.phase = Phase::Ready;
         self.context.push(items);
         Ok(())
+    }
+
+    /// Adds what was said meanwhile to the conversation, if nothing is in the way. A run that was about to end goes on,
+    /// unless it could not.
+    fn hear(&mut self) {
+        if self.steered.is_empty() {
+            return;
+        }
+        match &self.phase {
+            Phase::Ready => {}
+            Phase::Ending(outcome) if outcome.may_go_on() => self.phase = Phase::Ready,
+            _ => return,
+        }
+        for items in std::mem::take(&mut self.steered) {
+            self.context.push(items);
+        }
+        self.repetitions = 0;
+        self.guard = LoopGuard::default();
     }
 
     pub(super) fn lose_attempt(&mut self, began: bool) {
@@ -412,6 +440,11 @@ impl AgentRun {
         self.paused = None;
         self.outcome = Some(outcome);
     }
+}
+
+fn check_messages(items: &[Item]) -> Result<(), &'static str> {
+    let is_message = |item: &Item| matches!(item, Item::Input(_));
+    if items.iter().all(is_message) { Ok(()) } else { Err("input has to be messages") }
 }
 
 /// What follows an answer without calls.

@@ -53,6 +53,8 @@ pub struct AgentRun {
     last_at: Timestamp,
     /// The conversation as the model sees it.
     context: Context,
+    /// What was said and is not in the conversation yet.
+    steered: Vec<Vec<Item>>,
     compactions: Compactions,
     phase: Phase,
     paused: Option<String>,

@@ -42,6 +42,18 @@ impl Outcome {
             text: None,
         }
     }
+
+    /// Whether the run can go on instead, if somebody says something before it ends.
+    pub(crate) fn may_go_on(&self) -> bool {
+        match self {
+            Self::Completed { .. } => true,
+            Self::Failed { reason, .. } => matches!(
+                reason,
+                FailureReason::Refused | FailureReason::Filtered | FailureReason::Incomplete
+            ),
+            Self::Cancelled { .. } => false,
+        }
+    }
 }
 
 /// Why a run failed.

@@ -73,6 +73,7 @@ fn entries() -> Vec<JournalEntry> {
     let requested = |round| requested_from("test", round, 1);
     vec![
         JournalEntry::Input { items: vec![Item::user("Hello.")] },
+        JournalEntry::Steered { items: vec![Item::user("In German!")] },
         requested(1),
         requested(2),
         JournalEntry::ModelLost {

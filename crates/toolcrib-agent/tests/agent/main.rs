@@ -14,6 +14,7 @@ mod limits;
 mod model_faults;
 mod previews;
 mod restarts;
+mod steering;
 mod stopping;
 mod waiting;
 mod wires;

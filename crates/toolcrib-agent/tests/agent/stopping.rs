@@ -8,7 +8,7 @@ use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::RunState;
 use toolcrib_agent::{AgentError, AgentEvent, JournalEntry, RunControl};
 use toolcrib_testkit::model_server::{Fault, Reply};
-use toolcrib_wire::model::{Item, Wire};
+use toolcrib_wire::model::Wire;
 
 use crate::fixture::{Counts, builder, served, transcript};
 
@@ -87,7 +87,7 @@ async fn what_is_said_meanwhile_reaches_the_model_with_the_next_request() {
     let model = Arc::new(ScriptedModel::new(turns));
     let control = RunControl::new();
     let agent = builder(&counts, model)
-        .on_event(when_calls_start(&control, |control| control.steer(Item::user("In German!"))))
+        .on_event(when_calls_start(&control, |control| drop(control.steer("In German!"))))
         .build();
     let report = agent.run_with("Write.", &control).await.unwrap();
     let said = transcript(&report);

@@ -25,7 +25,7 @@ use toolcrib_testkit::model_server::ModelServer;
 
 use crate::fixture::transcript;
 use points::Points;
-use scenario::{Kind, Mode, Scenario, work};
+use scenario::{Kind, Mode, SAID, Scenario, times_said, work};
 
 /// The variables that tell a worker its folder, its scenario, its models and when it dies.
 const FOLDER: &str = "TOOLCRIB_AGENT_WORKER";
@@ -83,7 +83,15 @@ impl Ended {
         for line in fs::read_to_string(folder.join("effects")).unwrap_or_default().lines() {
             *effects.entry(line.to_owned()).or_insert(0) += 1;
         }
-        Ok(Self { root: transcript(report), children, effects })
+        let mut root = transcript(report);
+        let lines = root.len();
+        root.retain(|line| !line.ends_with(SAID));
+        let (told, said) = (lines - root.len(), times_said(agent, report).await);
+        // Nothing was said if the calls that would have waited were lost.
+        if told != said || said > 1 {
+            return Err(format!("said {said} times, and the model was told {told} times"));
+        }
+        Ok(Self { root, children, effects })
     }
 
     fn lines(&self) -> impl Iterator<Item = &String> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolcrib_agent::children::tools;
 use toolcrib_agent::model::Endpoint;
 use toolcrib_agent::run::RunState;
-use toolcrib_agent::{Agent, RunReport};
+use toolcrib_agent::{Agent, JournalEntry, RunReport};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::{Submission, Waiting};
 use toolcrib_core::{Executor, Registry, Scratch, TurnOptions};
@@ -23,6 +23,9 @@ use super::points::{Points, Watched};
 
 /// How often a run is resumed until it has to be over.
 const MAX_RESUMES: usize = 50;
+
+/// What is said to a run whose calls wait.
+pub(crate) const SAID: &str = "Mind the rest.";
 
 /// Whether a tool may run twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +169,9 @@ pub(crate) async fn work(agent: &Agent) -> RunReport {
             .filter(|call| matches!(call.waiting(), Waiting::Client))
             .map(|call| Submission::new(call.call_id(), "from the client"))
             .collect();
+        if !outputs.is_empty() || report.waiting().next().is_some() {
+            say_once(agent, &report).await;
+        }
         let approval = report
             .waiting()
             .find(|call| matches!(call.waiting(), Waiting::Approval { .. }))
@@ -178,4 +184,17 @@ pub(crate) async fn work(agent: &Agent) -> RunReport {
         report = agent.resume(report.id()).await.unwrap();
     }
     report
+}
+
+/// Says something to a run that waits, unless a process has said it before.
+async fn say_once(agent: &Agent, report: &RunReport) {
+    if times_said(agent, report).await == 0 {
+        agent.steer(report.id(), SAID).await.unwrap();
+    }
+}
+
+/// How often something was said to a run, by its journal.
+pub(crate) async fn times_said(agent: &Agent, report: &RunReport) -> usize {
+    let rows = agent.rows(report.id(), 0, 1_000).await.unwrap();
+    rows.iter().filter(|(_, row)| matches!(row.entry, JournalEntry::Steered { .. })).count()
 }

@@ -1,0 +1,178 @@
+//! Input for a run while it is driven: recorded before it is confirmed.
+
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::{Notify, oneshot};
+use toolcrib_wire::model::Item;
+
+use super::driver::Driver;
+use super::event::AgentEvent;
+use super::masked::masked_row;
+use super::{AgentError, RunReport};
+use crate::entry::{JournalEntry, JournalRow};
+use crate::journal::entry_of;
+
+/// Why something that was said to a run is not in its journal.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SteerError {
+    /// Nobody drives the run any more. [`Agent::steer`](super::Agent::steer) takes input for it.
+    #[error("nobody works on the run any more")]
+    NotDriven,
+    /// The run has ended. [`Agent::send`](super::Agent::send) continues it.
+    #[error("the run has ended")]
+    Ended,
+    /// It could not be recorded.
+    #[error(transparent)]
+    Failed(#[from] AgentError),
+}
+
+/// Completes when what was said to a run is in its journal. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct Steering(oneshot::Receiver<Result<(), SteerError>>);
+
+impl Future for Steering {
+    type Output = Result<(), SteerError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let recorded = ready!(pin!(&mut self.0).poll(cx));
+        Poll::Ready(recorded.unwrap_or(Err(SteerError::NotDriven)))
+    }
+}
+
+/// What was said to a run and is not recorded yet.
+#[derive(Default)]
+pub(super) struct Inbox {
+    state: Mutex<InboxState>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct InboxState {
+    said: VecDeque<Said>,
+    /// Whether the run was driven and is not any more.
+    is_closed: bool,
+}
+
+/// Something that was said.
+struct Said {
+    items: Vec<Item>,
+    recorded: oneshot::Sender<Result<(), SteerError>>,
+}
+
+impl Inbox {
+    pub(super) fn put(&self, items: Vec<Item>) -> Steering {
+        let (recorded, steering) = oneshot::channel();
+        let mut state = self.open();
+        if !state.is_closed {
+            state.said.push_back(Said { items, recorded });
+            drop(state);
+            self.arrived.notify_one();
+        }
+        Steering(steering)
+    }
+
+    fn open(&self) -> MutexGuard<'_, InboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<Said> {
+        self.open().said.pop_front()
+    }
+
+    /// Completes when there is something in it.
+    async fn arrived(&self) {
+        while self.open().said.is_empty() {
+            self.arrived.notified().await;
+        }
+    }
+}
+
+/// Takes input for a run until it is dropped.
+pub(super) struct OpenInbox(Arc<Inbox>);
+
+impl OpenInbox {
+    pub(super) fn new(inbox: &Arc<Inbox>) -> Self {
+        inbox.open().is_closed = false;
+        Self(Arc::clone(inbox))
+    }
+}
+
+impl Drop for OpenInbox {
+    fn drop(&mut self) {
+        let mut state = self.0.open();
+        state.is_closed = true;
+        state.said.clear();
+    }
+}
+
+impl Driver<'_> {
+    /// Does work, and records meanwhile what is said to the run.
+    pub(super) async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let inbox = Arc::clone(self.control.inbox());
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = inbox.arrived() => {}
+            }
+            // The work goes on meanwhile: it may use the same database.
+            let mut recording = pin!(self.record_said());
+            tokio::select! {
+                biased;
+                () = &mut recording => {}
+                done = &mut work => {
+                    recording.await;
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Records what was said so far.
+    pub(super) async fn record_said(&mut self) {
+        while let Some(Said { items, recorded }) = self.control.inbox().take() {
+            let done = if self.run.outcome().is_some() {
+                Err(SteerError::Ended)
+            } else {
+                self.record_steered(items).await.map_err(SteerError::from)
+            };
+            // Nobody need be waiting for it.
+            let _ = recorded.send(done);
+        }
+    }
+
+    /// Records input. Unlike other steps it is applied once it is stored: if that fails, the run goes on without it.
+    async fn record_steered(&mut self, items: Vec<Item>) -> Result<(), AgentError> {
+        if !items.iter().all(|item| matches!(item, Item::Input(_))) {
+            let problem = "takes messages only";
+            return Err(AgentError::NotNow { run: self.id.clone(), problem });
+        }
+        let (at, mask) = (self.agent.now(), self.agent.executor.mask());
+        let (row, body) =
+            masked_row(&mask, JournalRow { at, entry: JournalEntry::Steered { items } })?;
+        let (after, stored) = (self.run.version(), entry_of(Some(&self.run), &row, body));
+        let claim = Some(self.claim());
+        self.agent.journal.append(&self.id, after, &[stored], claim).await?;
+        let corrupt = |source| AgentError::Corrupt { run: self.id.clone(), source };
+        self.run.apply(row.clone()).map_err(corrupt)?;
+        let event = AgentEvent::Recorded { run: &self.id, seq: after + 1, entry: &row.entry };
+        self.agent.show(&event);
+        Ok(())
+    }
+
+    /// Records input for the run and releases it.
+    pub(super) async fn steer(mut self, items: Vec<Item>) -> Result<RunReport, AgentError> {
+        let done = if self.run.outcome().is_some() {
+            let problem = "has ended: resume it with the input instead";
+            Err(AgentError::NotNow { run: self.id.clone(), problem })
+        } else {
+            self.record_steered(items).await
+        };
+        self.release(done).await
+    }
+}

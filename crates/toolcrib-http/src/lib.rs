@@ -17,8 +17,8 @@ pub use crate::idempotency::store::{
     AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse,
 };
 pub use crate::serving::agents::{
-    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
-    AgentWaitingCall, RequestedAgent,
+    AgentRunControl, AgentRunError, AgentRunInput, AgentRunReport, AgentRunRow, AgentRunStep,
+    AgentRunStop, AgentRuns, AgentUsage, AgentWaitingCall, RequestedAgent,
 };
 pub use crate::serving::backend::{Backend, Health};
 pub use crate::serving::listen_address::{InvalidListen, Listen};

@@ -268,6 +268,17 @@ fn run_endpoints() -> Vec<Endpoint> {
             .body_optional()
             .example(r#"{"input": "And then?", "background": false}"#)
             .answers::<AgentRunReport>(OK, "The run."),
+        Endpoint::new("post", "/v1/runs/{id}/steer", "steerRun", call, post(agent_runs::steer))
+            .summary("Tell an agent something while it works or waits")
+            .header("Idempotency-Key", KEY_HELP, key)
+            .path_parameter("id", "The run's id.")
+            .problems([409, 410, 501])
+            .takes::<agent_runs::SteerRequest>()
+            .example(r#"{"input": "In German, please."}"#)
+            .answers::<AgentRunReport>(
+                OK,
+                "The input is stored: the model reads it with its next request. A run at rest is not continued.",
+            ),
         Endpoint::new("get", "/v1/runs/{id}/events", "runEvents", call, get(agent_runs::events))
             .summary("The rows of the journal of an agent's run")
             .path_parameter("id", "The run's id.")

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunError, RunId, Seq};
 use toolcrib_core::suspension::{Resolution, StoreError, Submission, SuspensionId};
@@ -20,14 +21,13 @@ pub trait AgentRuns: Send + Sync + 'static {
         input: String,
     ) -> BoxFuture<'_, Result<RunId, AgentRunError>>;
 
-    /// Works on a run until it ends or waits. When `stopped` completes, running calls are cancelled and answered, and the run
-    /// is paused or ends.
+    /// Works on a run until it ends or waits.
     fn work(
         &self,
         client: TurnOptions,
         run: RunId,
         step: AgentRunStep,
-        stopped: BoxFuture<'static, AgentRunStop>,
+        control: AgentRunControl,
     ) -> BoxFuture<'_, Result<(), AgentRunError>>;
 
     /// A run as it is stored now.
@@ -58,6 +58,23 @@ pub enum RequestedAgent {
     Model(String),
 }
 
+/// What reaches a run while somebody works on it.
+pub struct AgentRunControl {
+    /// When it completes, running calls are cancelled and answered, and the run is paused or ends.
+    pub stopped: BoxFuture<'static, AgentRunStop>,
+    /// What clients say to the run.
+    pub said: mpsc::UnboundedReceiver<AgentRunInput>,
+}
+
+/// Something that a client says to a run while somebody works on it.
+#[derive(Debug)]
+pub struct AgentRunInput {
+    /// What it says.
+    pub text: String,
+    /// Is told when the input is stored, so that nothing can lose it. It is dropped if nobody works on the run any more.
+    pub recorded: oneshot::Sender<Result<(), AgentRunError>>,
+}
+
 /// What somebody does with a run.
 #[derive(Debug, Clone)]
 pub enum AgentRunStep {
@@ -65,6 +82,8 @@ pub enum AgentRunStep {
     Resume,
     /// Says something more and continues it, even if it had ended.
     Input(String),
+    /// Says something to a run that has not ended, without continuing it.
+    Steer(String),
     /// Resolves a waiting call. Only somebody who may approve can decide on calls that wait for others than the caller.
     Resolve {
         /// The call.
@@ -125,6 +144,9 @@ pub enum AgentRunError {
 pub struct AgentRunReport {
     /// The run's id.
     pub id: String,
+    /// The run that started it, if it is a sub-agent's. Only that run can be continued, cancelled or removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The agent: its name in the config, or `model:PROVIDER/MODEL`.
     pub agent: String,
     /// `in_progress`, `paused`, `requires_action`, `waiting_for_subtask`, `completed`, `failed` or `cancelled`.

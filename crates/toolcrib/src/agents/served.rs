@@ -3,16 +3,20 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use toolcrib_agent::model::ScriptedModel;
 use toolcrib_agent::run::Outcome;
-use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow, RunControl, RunReport};
+use toolcrib_agent::{
+    Agent, AgentError, JournalEntry, JournalRow, RunControl, RunReport, SteerError,
+};
 use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunId, Seq};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
 use toolcrib_http::{
-    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
-    AgentWaitingCall, RequestedAgent,
+    AgentRunControl, AgentRunError, AgentRunInput, AgentRunReport, AgentRunRow, AgentRunStep,
+    AgentRunStop, AgentRuns, AgentUsage, AgentWaitingCall, RequestedAgent,
 };
 use toolcrib_tool::BoxFuture;
 
@@ -51,27 +55,35 @@ impl AgentRuns for Toolcrib {
         client: TurnOptions,
         run: RunId,
         step: AgentRunStep,
-        stopped: BoxFuture<'static, AgentRunStop>,
+        outside: AgentRunControl,
     ) -> BoxFuture<'_, Result<(), AgentRunError>> {
         Box::pin(async move {
             let agent = match step {
                 // A run can be cancelled even if its agent is no longer there.
-                AgentRunStep::Cancel(_) => self.reader(client),
+                AgentRunStep::Cancel(_) | AgentRunStep::Steer(_) => self.reader(client),
                 _ => self.agent_of(client, &run).await?,
             };
             let control = RunControl::new();
-            let mut working = pin!(performed(&agent, &run, step, &control));
-            tokio::select! {
-                biased;
-                done = &mut working => done,
-                reason = stopped => {
-                    match reason {
+            let mut working = pin!(performed(&agent, &run, step, control.clone()));
+            let AgentRunControl { stopped, mut said } = outside;
+            let mut stopped = stopped.fuse();
+            let mut recording = FuturesUnordered::new();
+            let done = loop {
+                tokio::select! {
+                    biased;
+                    done = &mut working => break done,
+                    reason = &mut stopped => match reason {
                         AgentRunStop::Pause(reason) => control.pause(reason),
                         AgentRunStop::Cancel(reason) => control.cancel(reason),
-                    }
-                    working.await
+                    },
+                    Some(input) = said.recv() => recording.push(steered(&control, input)),
+                    Some(()) = recording.next(), if !recording.is_empty() => {}
                 }
-            }
+            };
+            // What is not stored by now is said to a run at rest.
+            drop(control);
+            while recording.next().await.is_some() {}
+            done
         })
     }
 
@@ -125,15 +137,35 @@ impl Toolcrib {
     }
 }
 
+/// Tells a run something, and its client whether that is stored.
+fn steered(control: &RunControl, input: AgentRunInput) -> impl Future<Output = ()> + use<> {
+    let AgentRunInput { text, recorded } = input;
+    let steering = control.steer(text);
+    async move {
+        let done = match steering.await {
+            Ok(()) => Ok(()),
+            Err(SteerError::NotDriven) => return,
+            Err(SteerError::Failed(error)) => Err(problem(error)),
+            Err(ended) => {
+                Err(AgentRunError::NotNow(format!("{ended}: resume it with the input instead")))
+            }
+        };
+        // Nobody need be waiting for it.
+        let _ = recorded.send(done);
+    }
+}
+
 async fn performed(
     agent: &Agent,
     run: &RunId,
     step: AgentRunStep,
-    control: &RunControl,
+    control: RunControl,
 ) -> Result<(), AgentRunError> {
+    let control = &control;
     let done = match step {
         AgentRunStep::Resume => Box::pin(agent.resume_with(run, control)).await,
         AgentRunStep::Input(text) => Box::pin(agent.send(run, text, control)).await,
+        AgentRunStep::Steer(text) => Box::pin(agent.steer(run, text)).await,
         AgentRunStep::Resolve { call, resolution, may_approve } => {
             if !may_approve {
                 let report = agent.load(run).await.map_err(problem)?;
@@ -182,6 +214,7 @@ fn shown(report: &RunReport) -> AgentRunReport {
     };
     AgentRunReport {
         id: report.id().to_string(),
+        parent: report.run().parent().map(|parent| parent.run.to_string()),
         agent: report.run().agent().to_owned(),
         status: report.state().as_str().to_owned(),
         active: false,

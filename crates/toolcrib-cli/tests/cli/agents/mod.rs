@@ -5,4 +5,5 @@ mod resuming;
 mod running;
 mod served;
 mod settings;
+mod steering;
 mod sub_agents;

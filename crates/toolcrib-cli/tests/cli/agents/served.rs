@@ -13,17 +13,17 @@ use crate::harness::http::{Http, Reply, ask};
 const ADA: &str = "ada-token-for-these-tests";
 const EVE: &str = "eve-token-for-these-tests";
 
-fn post(server: &Http, path: &str, body: &Value) -> (u16, Value) {
+pub(super) fn post(server: &Http, path: &str, body: &Value) -> (u16, Value) {
     let reply = server.ask(&format!("POST {path}"), Some(body));
     (reply.status, reply.json())
 }
 
-fn path(run: &Value) -> String {
+pub(super) fn path(run: &Value) -> String {
     format!("/v1/runs/{}", run["id"].as_str().unwrap_or_else(|| panic!("a run: {run}")))
 }
 
 /// The run once it has this status.
-fn until(server: &Http, path: &str, status: &str) -> Value {
+pub(super) fn until(server: &Http, path: &str, status: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let run = server.ask(&format!("GET {path}"), None).json();
@@ -35,7 +35,7 @@ fn until(server: &Http, path: &str, status: &str) -> Value {
     }
 }
 
-fn wait_for(crib: &Crib, file: &str) {
+pub(super) fn wait_for(crib: &Crib, file: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !crib.path().join(file).exists() {
         assert!(Instant::now() < deadline, "{file}");
@@ -145,6 +145,7 @@ async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() 
         (format!("GET {path}"), None),
         (format!("GET {path}/events"), None),
         (format!("POST {path}/resume"), Some(json!({"input": "Hello."}))),
+        (format!("POST {path}/steer"), Some(json!({"input": "Hello."}))),
         (format!("POST {path}/cancel"), None),
         (format!("POST {path}/resolve"), Some(json!({"id": call, "decision": "approve"}))),
     ] {

@@ -4,18 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::run::RunId;
 
 use crate::api::problem::Problem;
+use crate::{AgentRunError, AgentRunInput};
 
 /// The runs on which this server works, each only once at a time.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, ActiveRun>>>);
 
 /// A run on which this server works.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct ActiveRun {
+    said: mpsc::UnboundedSender<AgentRunInput>,
     /// Cancels the run.
     pub(super) cancel: CancellationToken,
     /// Cancelled when the work has ended.
@@ -27,6 +30,17 @@ pub(super) struct Work {
     runs: ActiveRuns,
     id: RunId,
     pub(super) run: ActiveRun,
+    /// What clients say to it, until somebody takes it over.
+    pub(super) said: Option<mpsc::UnboundedReceiver<AgentRunInput>>,
+}
+
+impl ActiveRun {
+    /// Says something to the run. `None` if it came to rest before it was stored.
+    pub(super) async fn say(&self, text: String) -> Option<Result<(), AgentRunError>> {
+        let (recorded, done) = oneshot::channel();
+        self.said.send(AgentRunInput { text, recorded }).ok()?;
+        done.await.ok()
+    }
 }
 
 impl ActiveRuns {
@@ -45,9 +59,11 @@ impl ActiveRuns {
             let detail = "this server works on the run now: wait until it rests, or cancel it";
             return Err(Problem::new(StatusCode::CONFLICT, detail).nothing_done());
         }
-        let run = ActiveRun::default();
+        let (sender, said) = mpsc::unbounded_channel();
+        let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
+        let run = ActiveRun { said: sender, cancel, ended };
         runs.insert(id.clone(), run.clone());
-        Ok(Work { runs: self.clone(), id: id.clone(), run })
+        Ok(Work { runs: self.clone(), id: id.clone(), run, said: Some(said) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs of agents.
 
 pub(crate) mod active;
+mod steer;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::run::RunId;
@@ -26,10 +28,11 @@ use crate::auth::entitlement::AdmittedRequest;
 use crate::idempotency::Request;
 use crate::serving::request_body::JsonBody;
 use crate::{
-    AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns,
-    RequestedAgent, Right,
+    AgentRunControl, AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
+    AgentRuns, RequestedAgent, Right,
 };
 use active::Work;
+pub(crate) use steer::{SteerRequest, steer};
 
 /// The default number of rows on a page.
 const ROWS: usize = 100;
@@ -61,6 +64,7 @@ pub(crate) enum AnyRun {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentRunRequest {
     /// What the agent is told.
+    #[schemars(extend("pattern" = "\\S"))]
     input: String,
     /// An agent of the server's config, if no `model` is given. Default: the only one, or the one called `default`.
     #[serde(default)]
@@ -79,6 +83,7 @@ pub(crate) struct AgentRunRequest {
 pub(crate) struct ResumeRequest {
     /// What the agent is told, even if the run had ended. Default: nothing.
     #[serde(default)]
+    #[schemars(extend("pattern" = "\\S"))]
     input: Option<String>,
     /// Whether to answer at once, while the agent works. Default: answer when the run has ended or waits.
     #[serde(default)]
@@ -110,6 +115,7 @@ pub(super) async fn start(
     client: &Client,
     wanted: AgentRunRequest,
 ) -> Result<Response, Problem> {
+    check_input(&wanted.input)?;
     let agent = match (wanted.agent, wanted.model) {
         (None, None) => RequestedAgent::Default,
         (Some(agent), None) => RequestedAgent::Agent(agent),
@@ -139,11 +145,13 @@ fn work(
     id: &RunId,
     step: AgentRunStep,
 ) -> Result<JoinHandle<Result<(), Problem>>, Problem> {
-    let active = api.active_runs().begin(id)?;
+    let mut active = api.active_runs().begin(id)?;
     let (own, id, turn) = (api.clone(), id.clone(), client.turn_options());
     Ok(api.spawn(async move {
         let stopped = Box::pin(stopped(own.clone(), active.run.cancel.clone()));
-        let done = agents(&own)?.work(turn, id.clone(), step, stopped).await;
+        let said = active.said.take().unwrap_or_else(|| mpsc::unbounded_channel().1);
+        let control = AgentRunControl { stopped, said };
+        let done = agents(&own)?.work(turn, id.clone(), step, control).await;
         drop::<Work>(active);
         done.map_err(|error| {
             tracing::debug!(run = %id, %error, "work on a run has stopped");
@@ -172,6 +180,31 @@ async fn finished(work: JoinHandle<Result<(), Problem>>) -> Result<(), Problem> 
     work.await.map_err(|error| Problem::internal("the run could not be continued", &error))?
 }
 
+/// A run of this client that is not a sub-agent's: only the run that started that one continues or ends it.
+async fn own_run(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport, Problem> {
+    if api.backend().agents().is_none() {
+        return Err(unknown());
+    }
+    let run = report(api, client, id).await?;
+    not_of_sub_agent(&run)?;
+    Ok(run)
+}
+
+fn not_of_sub_agent(run: &AgentRunReport) -> Result<(), Problem> {
+    let Some(parent) = &run.parent else { return Ok(()) };
+    let detail = format!("this is the run of a sub-agent: use the run {parent}, which started it");
+    Err(Problem::new(StatusCode::CONFLICT, detail).nothing_done())
+}
+
+/// Refuses input that says nothing, which models refuse as well.
+fn check_input(input: &str) -> Result<(), Problem> {
+    if input.trim().is_empty() {
+        let detail = "/input: it says nothing";
+        return Err(Problem::unprocessable(detail).kind("invalid_args"));
+    }
+    Ok(())
+}
+
 async fn report(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport, Problem> {
     let mut report = agents(api)?.report(client.turn_options(), id.clone()).await?;
     report.active = api.active_runs().get(id).is_some();
@@ -193,6 +226,9 @@ pub(super) async fn perform(
         Err(AgentRunError::Unknown) => return Ok(Answered::NotAnAgents(operation)),
         Err(error) => return Err(error.into()),
     };
+    if !matches!(operation, RunOperation::Show) {
+        not_of_sub_agent(&before)?;
+    }
     match operation {
         RunOperation::Show => {}
         RunOperation::Submit(outputs) => {
@@ -253,12 +289,10 @@ async fn resumed(
     id: &str,
     wanted: ResumeRequest,
 ) -> Result<Response, Problem> {
+    wanted.input.as_deref().map_or(Ok(()), check_input)?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
-    if api.backend().agents().is_none() {
-        return Err(unknown());
-    }
     // Others' runs do not exist, whether there is work on them or not.
-    report(api, client, &id).await?;
+    own_run(api, client, &id).await?;
     let step = wanted.input.map_or(AgentRunStep::Resume, AgentRunStep::Input);
     let work = work(api, client, &id, step)?;
     if !wanted.background {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use toolcrib::wire::model::Wire;
-use toolcrib_testkit::model_server::Reply;
+use toolcrib_testkit::model_server::{ModelServer, Reply};
 
-use super::harness::{KEY, served};
+use super::harness::{KEY, crib, served};
 use super::served::{path, post, until, wait_for};
 use crate::harness::connection::Connection;
 use crate::harness::http::Http;
@@ -86,7 +86,8 @@ async fn a_run_that_waits_is_told_once_and_goes_on_when_it_is_resumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn input_and_the_end_of_a_run_at_the_same_moment_lose_nothing() {
     let replies = (0..40).map(|number| Reply::text(format!("Answer {number}.")));
-    let (model, crib) = served(Wire::Chat, replies).await;
+    let model = ModelServer::without_memory(Wire::Chat, replies).await;
+    let crib = crib(Wire::Chat, &model.base_url());
     let server = Http::start(&crib, "");
     for number in 0..8 {
         let start = json!({"input": format!("Question {number}."), "background": true});

@@ -48,6 +48,7 @@ async fn every_answer_matches_the_document() {
     let none = Value::Null;
     let approve = json!({"id": waiting, "decision": "approve"});
     let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
+    let steer = json!({"input": "In German, please."});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let rows: Vec<(&str, &str, String, &Value)> = vec![
         ("get", "/health", "/health".into(), &none),
@@ -73,6 +74,7 @@ async fn every_answer_matches_the_document() {
         ("post", "/v1/runs/{id}/submit_tool_outputs", at("/submit_tool_outputs"), &outputs),
         ("post", "/v1/runs/{id}/cancel", at("/cancel"), &none),
         ("post", "/v1/runs/{id}/resume", at("/resume"), &none),
+        ("post", "/v1/runs/{id}/steer", at("/steer"), &steer),
         ("get", "/v1/runs/{id}/events", at("/events"), &none),
         ("delete", "/v1/runs/{id}", at(""), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),

@@ -199,8 +199,7 @@ fn not_of_sub_agent(run: &AgentRunReport) -> Result<(), Problem> {
 /// Refuses input that says nothing, which models refuse as well.
 fn check_input(input: &str) -> Result<(), Problem> {
     if input.trim().is_empty() {
-        let detail = "/input: it says nothing";
-        return Err(Problem::unprocessable(detail).kind("invalid_args"));
+        return Err(Problem::unprocessable("/input: it says nothing"));
     }
     Ok(())
 }

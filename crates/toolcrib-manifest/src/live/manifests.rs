@@ -461,7 +461,8 @@ impl LiveState {
                 let tools = known.tools;
                 changes.push(UnitChange::Replace { unit: unit.clone(), loaded: load.loaded });
                 let from_unit = from.as_ref().map(|from| self.roots.unit(from));
-                let event = FileEvent::Loaded { unit, from: from_unit, tools };
+                let mended = base.is_some_and(|base| base.problem.is_some());
+                let event = FileEvent::Loaded { unit, from: from_unit, tools, mended };
                 Some(FileOutcome { key, from, known: Some(known), event: Some(event) })
             }
         }

@@ -29,6 +29,8 @@ pub enum FileEvent {
         from: Option<ManifestUnit>,
         /// How many tools it declares.
         tools: usize,
+        /// Whether the file could not be used before.
+        mended: bool,
     },
     /// The file was removed, and its tools with it.
     Removed {

@@ -361,10 +361,14 @@ impl ManifestRegistry {
 
 fn log(event: &FileEvent) {
     match event {
-        FileEvent::Loaded { unit, from: Some(from), tools } => {
+        // As loud as what it puts an end to.
+        FileEvent::Loaded { unit, tools, mended: true, .. } => {
+            tracing::warn!(file = %unit, tools, "a manifest can be used again");
+        }
+        FileEvent::Loaded { unit, from: Some(from), tools, .. } => {
             tracing::info!(file = %unit, %from, tools, "a manifest was renamed");
         }
-        FileEvent::Loaded { unit, from: None, tools } => {
+        FileEvent::Loaded { unit, from: None, tools, .. } => {
             tracing::info!(file = %unit, tools, "a manifest was loaded");
         }
         FileEvent::Removed { unit } => tracing::info!(file = %unit, "a manifest is gone"),

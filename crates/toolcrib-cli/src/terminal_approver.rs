@@ -47,11 +47,23 @@ struct Terminal;
 impl Approver for Terminal {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
-            screen::ask(question(request));
-            match terminal_line::read().await {
-                Ok(Some(line)) if means_yes(&line) => Decision::approve(),
-                Ok(_) => Decision::deny("the operator did not approve the call"),
-                Err(error) => Decision::deny(format!("the terminal cannot be read: {error}")),
+            screen::ask(format!("{}\n", call_to_decide(request, "")));
+            terminal_line::forget().await;
+            loop {
+                screen::ask("Run it? [y/N] ");
+                let line = match terminal_line::read().await {
+                    Ok(line) => line.unwrap_or_default(),
+                    Err(error) => {
+                        return Decision::deny(format!("the terminal cannot be read: {error}"));
+                    }
+                };
+                match line.trim().to_lowercase().as_str() {
+                    "y" | "yes" => return Decision::approve(),
+                    "" | "n" | "no" => {
+                        return Decision::deny("the operator did not approve the call");
+                    }
+                    _ => screen::ask("y runs it; n or an empty line does not\n"),
+                }
             }
         })
     }
@@ -59,11 +71,6 @@ impl Approver for Terminal {
     fn name(&self) -> &'static str {
         "the terminal"
     }
-}
-
-/// The call, the reason for the approval, and the question.
-fn question(request: &ApprovalRequest) -> String {
-    format!("{}\nRun it? [y/N] ", call_to_decide(request, ""))
 }
 
 /// The call and the reason for the approval. `place` is a note behind the first words.
@@ -83,7 +90,7 @@ pub(crate) fn is_yes(input: &mut impl BufRead) -> io::Result<bool> {
     Ok(means_yes(&line))
 }
 
-pub(crate) fn means_yes(line: &str) -> bool {
+fn means_yes(line: &str) -> bool {
     ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
 }
 
@@ -127,11 +134,11 @@ mod tests {
     #[test]
     fn arguments_cannot_redraw_the_question() {
         let tricky = "a\u{1b}[2K\rb\u{9b}0m\u{202e}c\u{200b}d\nRun it? [y/N] y";
-        let asked = question(&request(json!({"path": tricky})));
+        let asked = call_to_decide(&request(json!({"path": tricky})), "");
         let asked = anstream::adapter::strip_str(&asked).to_string();
         let hidden = |c: char| c.is_control() && c != '\n';
         assert!(!asked.contains(hidden), "{asked:?}");
         assert!(asked.contains(r"\u{9b}0m\u{202e}c\u{200b}d\nRun it?"), "{asked:?}");
-        assert_eq!(asked.lines().count(), 3, "{asked}");
+        assert_eq!(asked.lines().count(), 2, "{asked}");
     }
 }

@@ -1,7 +1,9 @@
 //! Lines that a person types at the terminal, for questions that may be given up.
 
 use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
@@ -15,13 +17,30 @@ pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The next line, without its end; `None` at the end of input. The future may be dropped.
-pub(crate) async fn read() -> Line {
+/// The time within which nobody can have read a call and decided on it.
+const TO_BE_SEEN: Duration = Duration::from_millis(300);
+
+/// Forgets what was typed until now, and shortly after: it cannot be meant for what the terminal has just begun to
+/// show. A model, whose words are on the same terminal, could have shown something like it before.
+pub(crate) async fn forget() {
+    tokio::time::sleep(TO_BE_SEEN).await;
     let mut begun = BEGUN.lock().await;
-    // A line that was typed after its question had been given up answers no later question.
+    drop_old(&mut begun);
+    // What is no terminal has nothing to forget.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+}
+
+/// A line that was typed after its question had been given up answers no later question.
+fn drop_old(begun: &mut Option<oneshot::Receiver<Line>>) {
     if begun.as_mut().is_some_and(|line| !matches!(line.try_recv(), Err(TryRecvError::Empty))) {
         *begun = None;
     }
+}
+
+/// The next line, without its end; `None` at the end of input. The future may be dropped.
+pub(crate) async fn read() -> Line {
+    let mut begun = BEGUN.lock().await;
+    drop_old(&mut begun);
     let line = begun.get_or_insert_with(begin).await;
     *begun = None;
     line.unwrap_or_else(|_| Err(io::Error::other("the thread that reads it has ended")))

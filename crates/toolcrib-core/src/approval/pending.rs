@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use toolcrib_tool::{CallId, ToolCall, ToolError};
+use toolcrib_tool::{CallId, ToolError};
 
 use super::{ApprovalRequest, Decision};
 use crate::approval::delegated;
 use crate::approval::delegated::DelegatedCall;
-use crate::approval::policy::Verdict;
 use crate::call::nested::ResumeLocation;
 use crate::call::turn::Turn;
 use crate::suspension::{
@@ -173,11 +172,8 @@ impl Approvals {
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
         let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
         if let (Decision::ApproveChanged { arguments }, None) = (&decision, &refused) {
-            let call = ToolCall::new(found.call_id(), found.tool(), arguments.as_str());
-            let checked = caller.dry_run(call).await.map_err(DecideError::Arguments)?;
-            if let Verdict::Deny { message, .. } = checked.verdict {
-                return Err(DecideError::Arguments(super::refused(&message)));
-            }
+            let checked = caller.check_changed(&found, arguments).await;
+            checked.map_err(DecideError::Arguments)?;
         }
         match refused {
             None => self.go_on(found, caller, decision.into()).await,

@@ -43,6 +43,14 @@ impl Resolution {
         );
         if approves && !may_approve { Err(RedeemError::NotAllowed) } else { Ok(()) }
     }
+
+    /// The arguments with which it approves, if they are not those that the call has.
+    pub(crate) fn changed_arguments(&self) -> Option<&str> {
+        match self {
+            Self::Decision(Decision::ApproveChanged { arguments }) => Some(arguments),
+            _ => None,
+        }
+    }
 }
 
 impl From<Decision> for Resolution {
@@ -80,6 +88,8 @@ pub enum RedeemError {
     },
     /// The answer does not match the question's schema; the hints say where.
     Answer(ToolError),
+    /// The changed arguments are refused like a model's; the hints say where.
+    Arguments(ToolError),
     /// The store failed.
     Store(StoreError),
 }
@@ -108,6 +118,10 @@ impl fmt::Display for RedeemError {
                 "the call waits in the server with process {process}, where the call that made it is at \
                  work: resolve it there (`toolcrib approvals` asks all servers)"
             ),
+            Self::Arguments(error) => {
+                write!(f, "the changed arguments are refused: {}", error.message())?;
+                error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))
+            }
             Self::Answer(error) => {
                 error.fmt(f)?;
                 error.hints().iter().try_for_each(|hint| write!(f, "\n{hint}"))

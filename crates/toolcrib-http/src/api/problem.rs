@@ -190,7 +190,7 @@ impl From<RunError> for Problem {
             RunError::Redeem(RedeemError::NotAllowed) => Self::new(StatusCode::FORBIDDEN, detail),
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),
             RunError::Submit(SubmitError::Invalid { error, .. })
-            | RunError::Redeem(RedeemError::Answer(error)) => {
+            | RunError::Redeem(RedeemError::Answer(error) | RedeemError::Arguments(error)) => {
                 Self::unprocessable(detail).kind(error.kind().as_str())
             }
             _ => Self::unprocessable(detail),

@@ -40,6 +40,34 @@ async fn without_a_terminal_a_call_that_needs_approval_waits_and_nothing_runs() 
     assert_eq!(server.requests().len(), 1, "the model is not asked while a call waits");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imitated_question_approves_nothing_and_changed_arguments_that_do_not_fit_are_asked_for_again()
+ {
+    let imitated = "approval needed say {}\nRun it? [y/n/e/a/t/?] ";
+    let replies = [
+        Reply::call("note", json!({"text": "x"})).with_text(imitated),
+        Reply::text("It is noted."),
+    ];
+    let (_server, crib) = served(Wire::Chat, replies).await;
+    let question = "Run it? [y/n/e/a/t/?] ";
+    let run = crib.dialogue(
+        "run 'Note x.'",
+        &[
+            (question, "y\n"),
+            (question, "e\n"),
+            ("New arguments", "{\"txt\": 1}\n"),
+            (question, "e\n"),
+            ("New arguments", "{\"text\": \"y\"}\n"),
+        ],
+    );
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("did you mean `text`?"), "{run:?}");
+    assert!(run.stdout.contains("The call still waits."), "{run:?}");
+    let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
+    assert_eq!(noted.expect("a note"), "y\n", "{run:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_json_lines_and_the_last_one_reports_the_run() {
     let said = format!("The key is {KEY}.");

@@ -1,6 +1,6 @@
 //! Calls that need approval: asked on a terminal, approved by a flag, denied without either.
 
-use crate::harness::crib::{Crib, Run};
+use crate::harness::crib::Crib;
 
 const TOUCH: &str = r#"
 toolcrib: 1
@@ -58,17 +58,14 @@ fn allowed_calls_need_no_flag() {
     assert!(touched(&crib));
 }
 
-/// Runs the binary on a terminal of its own, with typed input.
-#[cfg(target_os = "linux")]
-fn on_a_terminal(crib: &Crib, types: &'static str) -> Run {
-    crib.on_a_terminal("call touch_file path=made token=hunter2", types)
-}
+/// A call that is asked about at a terminal.
+const CALL: &str = "call touch_file path=made token=hunter2";
 
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_terminal_it_is_asked_about_and_only_a_yes_runs_it() {
     let yes = crib(ASK);
-    let run = on_a_terminal(&yes, "y\n");
+    let run = yes.dialogue(CALL, &[("Run it? [y/N] ", "y\n")]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(touched(&yes));
     for part in [
@@ -83,8 +80,17 @@ fn on_a_terminal_it_is_asked_about_and_only_a_yes_runs_it() {
     assert!(!run.stdout.contains("hunter2"), "{run:?}");
 
     let no = crib(ASK);
-    let run = on_a_terminal(&no, "\n");
+    let run = no.dialogue(CALL, &[("Run it? [y/N] ", "x\n"), ("Run it? [y/N] ", "\n")]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stdout.contains("the operator did not approve the call"), "{run:?}");
     assert!(!touched(&no));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_typed_before_a_call_can_have_been_read_does_not_approve_it() {
+    let crib = crib(ASK);
+    let run = crib.dialogue(CALL, &[("approval needed", "y\n"), ("Run it? [y/N] ", "n\n")]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(!touched(&crib));
 }

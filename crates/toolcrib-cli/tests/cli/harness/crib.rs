@@ -1,7 +1,10 @@
 //! A folder with manifests, in which the binary is run.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -110,6 +113,48 @@ impl Crib {
             .write_stdin(types)
             .timeout(Duration::from_secs(60));
         run(&mut command)
+    }
+
+    /// Runs the binary on a terminal of its own. Each text is typed when what it answers has been shown, in this order.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn dialogue(&self, arguments: &str, answers: &[(&str, &str)]) -> Run {
+        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_toolcrib"));
+        let mut script = std::process::Command::new("script")
+            .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+            .current_dir(self.path())
+            .envs([("TERM", "dumb"), ("NO_COLOR", "1"), ("TOOLCRIB__WORKSPACE__ROOT", ".")])
+            .env("HOME", self.home())
+            .env("XDG_STATE_HOME", self.state_home())
+            .env("XDG_RUNTIME_DIR", self.runtime_dir())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script is there");
+        let mut shows = script.stdout.take().expect("it is piped");
+        let (sender, parts) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = shows.read(&mut part) {
+                if sender.send(String::from_utf8_lossy(&part[..length]).into_owned()).is_err() {
+                    break;
+                }
+            }
+        });
+        let (mut stdout, mut seen) = (String::new(), 0);
+        let mut types = script.stdin.take().expect("it is piped");
+        for (question, answer) in answers {
+            while !stdout[seen..].contains(question) {
+                let part = parts.recv_timeout(Duration::from_secs(30));
+                stdout.push_str(&part.unwrap_or_else(|_| panic!("{question:?}: {stdout}")));
+            }
+            seen = stdout.len();
+            types.write_all(answer.as_bytes()).expect("it reads");
+        }
+        while let Ok(part) = parts.recv_timeout(Duration::from_secs(60)) {
+            stdout.push_str(&part);
+        }
+        let code = script.wait().expect("it ends").code();
+        Run { code, stdout, stderr: String::new() }
     }
 
     /// Calls a tool with these arguments, as JSON, on standard input; the result is printed as

@@ -16,7 +16,7 @@ use toolcrib_tool::{
 };
 
 use crate::approval::policy::{Policy, Verdict};
-use crate::approval::{Approvals, Approver, THE_HOST};
+use crate::approval::{Approvals, Approver, THE_HOST, refused};
 use crate::call::cancellation::Cancellation;
 use crate::call::executor::Shared;
 use crate::call::nested;
@@ -29,7 +29,8 @@ use crate::identity::identity;
 use crate::output::spill::{Owner, READ_OUTPUT, SpillStore};
 use crate::registry::ToolSlot;
 use crate::suspension::{
-    Answer, Caller, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, redeem,
+    Answer, Caller, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionId, Waiting,
+    redeem,
 };
 use crate::{BatchOptions, Executor, RegistrySnapshot, Toolset, ToolsetView};
 
@@ -470,10 +471,30 @@ impl Turn {
         let identity = &self.state.identity;
         if let Some(found) = self.suspended(id).await? {
             self.state.check_here(&found).await?;
+            if let Some(arguments) = resolution.changed_arguments() {
+                let checked = self.check_changed(&found, arguments).await;
+                checked.map_err(RedeemError::Arguments)?;
+            }
         }
         let grant =
             redeem(store.as_ref(), id, identity, shared.now(), resolution, self.name()).await?;
         Ok(self.resume(grant).await)
+    }
+
+    /// Checks changed arguments of a call that waits for approval like a model's.
+    pub(crate) async fn check_changed(
+        &self,
+        waiting: &Suspension,
+        arguments: &str,
+    ) -> Result<(), ToolError> {
+        if !matches!(waiting.waiting(), Waiting::Approval { .. }) {
+            return Ok(());
+        }
+        let call = ToolCall::new(waiting.call_id(), waiting.tool(), arguments);
+        match self.as_caller(waiting)?.dry_run(call).await?.verdict {
+            Verdict::Deny { message, .. } => Err(refused(&message)),
+            _ => Ok(()),
+        }
     }
 
     /// Cancels all calls of this turn and its clones, including future ones: their work is ended,

@@ -155,10 +155,14 @@ impl Run {
             return Err(too_late(store, id, turn.identity()).await?.into());
         };
         resolution.check_right(turn.may_approve())?;
-        if let RunCall::Waiting(waiting) = &self.record.slots[position]
-            && let ResumeLocation::Elsewhere(process) = turn.resume_location(waiting).await?
-        {
-            return Err(RedeemError::Elsewhere { process }.into());
+        if let RunCall::Waiting(waiting) = &self.record.slots[position] {
+            if let ResumeLocation::Elsewhere(process) = turn.resume_location(waiting).await? {
+                return Err(RedeemError::Elsewhere { process }.into());
+            }
+            if let Some(arguments) = resolution.changed_arguments() {
+                let checked = turn.check_changed(waiting, arguments).await;
+                checked.map_err(RedeemError::Arguments)?;
+            }
         }
         let (identity, now) = (turn.identity(), turn.now());
         let grant = redeem(store, id, identity, now, resolution, turn.name()).await?;

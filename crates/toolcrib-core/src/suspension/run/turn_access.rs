@@ -25,6 +25,16 @@ pub trait TurnAccess: Sealed + Sync {
     #[doc(hidden)]
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError>;
 
+    /// Checks changed arguments of a suspended call like a model's.
+    #[doc(hidden)]
+    fn check_changed(
+        &self,
+        _suspension: &Suspension,
+        _arguments: &str,
+    ) -> impl Future<Output = Result<(), ToolError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Where a suspended call can be gone on with.
     #[doc(hidden)]
     fn resume_location(
@@ -82,6 +92,14 @@ impl TurnAccess for Turn {
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
         check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
+    }
+
+    fn check_changed(
+        &self,
+        suspension: &Suspension,
+        arguments: &str,
+    ) -> impl Future<Output = Result<(), ToolError>> + Send {
+        Turn::check_changed(self, suspension, arguments)
     }
 
     fn resume_location(

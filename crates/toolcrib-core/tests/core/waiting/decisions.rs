@@ -88,6 +88,20 @@ async fn changed_arguments_that_are_refused_repeat_no_secret() {
 }
 
 #[tokio::test]
+async fn a_call_waits_on_if_its_caller_changes_the_arguments_to_some_that_are_refused() {
+    let host = Host::new();
+    let turn = host.turn();
+    let waiting = suspended(&turn, remove_call("a")).await;
+    for arguments in [r#"{"path": {"a": 1}}"#, r#"{"pth": "dist"}"#, "[]", "{"] {
+        let changed = Decision::approve_changed(arguments);
+        let refused = turn.resolve(waiting.id(), changed.into()).await.expect_err(arguments);
+        assert!(matches!(refused, RedeemError::Arguments(_)), "{arguments}: {refused:?}");
+    }
+    let changed = Decision::approve_changed(r#"{"path": "dist"}"#);
+    assert_eq!(done(resolve(&turn, &waiting, changed).await).text(), "removed dist");
+}
+
+#[tokio::test]
 async fn a_denied_call_is_the_tools_to_deal_with() {
     let host = Host::new();
     let turn = host.turn();

@@ -80,6 +80,13 @@ pub(super) async fn decide_and_go_on(
                 Err(AgentError::Resolve(RunError::Redeem(RedeemError::AlreadyResolved(_)))) => {
                     screen::note("somebody else has decided on this call, or it has expired");
                 }
+                Err(AgentError::Resolve(RunError::Redeem(
+                    error @ (RedeemError::Arguments(_) | RedeemError::Answer(_)),
+                ))) => {
+                    screen::note(format!("{error}\nThe call still waits."));
+                    let own = canonical_json(&call.shown().arguments);
+                    progress.change_arguments(call.call_id(), call.tool(), &own);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -136,6 +143,7 @@ async fn decision(call: Suspension, (at, of): (usize, usize)) -> Option<Resoluti
     if let Some(left) = time_left(&call) {
         screen::note(format!("waits: {left}, then it is denied"));
     }
+    terminal_line::forget().await;
     loop {
         screen::ask("Run it? [y/n/e/a/t/?] ");
         let chosen = read_line().await?;

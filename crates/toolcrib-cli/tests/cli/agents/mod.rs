@@ -1,5 +1,7 @@
 //! Agents on the command line, with a scripted model behind HTTP.
 
+mod approved;
+mod attachments;
 mod harness;
 mod resuming;
 mod running;

@@ -15,7 +15,8 @@ use toolcrib::tool::{canonical_json, fully_visible, fully_visible_text};
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use crate::screen::{self, STRONG, WARNING};
+use super::yes::ApprovedCalls;
+use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::{terminal_approver, terminal_line};
 
 /// Why a call to a client's tool is denied.
@@ -33,6 +34,7 @@ Ctrl-C leaves; the call waits on.";
 pub(super) async fn decide_and_go_on(
     agent: &Agent,
     mut report: RunReport,
+    approved: &ApprovedCalls,
     interrupt: &mut Interrupt,
     progress: &Progress,
 ) -> anyhow::Result<RunReport> {
@@ -47,6 +49,15 @@ pub(super) async fn decide_and_go_on(
             let resolution = match call.waiting() {
                 Waiting::Client => Some(Decision::deny(NO_CLIENT).into()),
                 _ if allowed.contains(&(call.tool().to_owned(), call.definition_hash())) => {
+                    Some(Decision::approve().into())
+                }
+                _ if approved.include(call) => {
+                    progress.end_line();
+                    screen::note(format!(
+                        "approved by --yes: {STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}",
+                        fully_visible(call.tool()),
+                        fully_visible(&canonical_json(&call.shown().arguments)),
+                    ));
                     Some(Decision::approve().into())
                 }
                 _ if !is_terminal => None,

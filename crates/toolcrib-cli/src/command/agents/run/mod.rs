@@ -1,25 +1,31 @@
 //! `toolcrib run`: an agent works with the tools until it has an answer.
 
+mod attachments;
 mod decisions;
 mod interrupt;
 mod live;
 mod progress;
+mod yes;
 
 use std::io;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use toolcrib::agent::run::{Outcome, RunState};
 use toolcrib::agent::{Agent, RunReport};
 use toolcrib::agents::{AgentName, AgentSetupError};
+use toolcrib::core::policy::PolicyRule;
 use toolcrib::settings::Dollars;
-use toolcrib::tool::fully_visible_text;
+use toolcrib::tool::{Content, fully_visible_text};
+use toolcrib::wire::model::{Input, Item, Role};
 
 use self::interrupt::{Interrupt, LeaveNow};
 use self::progress::Progress;
+use self::yes::ApprovedCalls;
 use super::journals::{self, StoredRun};
 use super::scripted;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
@@ -35,11 +41,13 @@ use crate::{Exit, runtime, upstream_wait};
   toolcrib run --model openai/gpt-5 --toolset reader 'Summarize today’s log.'
   toolcrib run --resume last                       go on, or decide on calls that wait
   toolcrib run --resume 7f3a 'And the other host?' say more to a run
+  toolcrib run --attach chart.png 'What does it show?'
+  toolcrib run --yes 'git_*' 'Tidy up.'             approve calls of these tools in advance
   toolcrib run --events 'List the tools.' | jq -c .type
 
 The answer is the only text on standard output; progress is on standard error. If a call needs approval, you are asked
-on the terminal. Without a terminal the run waits: decide with `toolcrib approvals`, then resume it. Ctrl-C pauses the
-run; a second one within 2 s leaves at once. Either way it can be resumed.
+on the terminal, unless --yes approves it. Without a terminal the run waits: decide with `toolcrib approvals`, then resume
+it. Ctrl-C pauses the run; a second one within 2 s leaves at once. Either way it can be resumed.
 
 Exit codes: 0 the agent has answered; 1 the run failed; 2 it could not begin; 3 it waits for somebody; 130 interrupted.")]
 pub(crate) struct RunOptions {
@@ -53,6 +61,13 @@ pub(crate) struct RunOptions {
     model: Option<String>,
     #[command(flatten)]
     toolset: ToolsetChoice,
+    /// Send this file along: a text, a picture, a sound or a PDF; may be repeated
+    #[arg(long, value_name = "FILE", requires = "prompt")]
+    attach: Vec<PathBuf>,
+    /// Approve calls in advance: those of a tool, `*` for any text, or a policy rule's conditions as JSON; may be
+    /// repeated. Calls that a policy denies stay denied
+    #[arg(long, value_name = "RULE", value_parser = yes::rule)]
+    yes: Vec<PolicyRule>,
     /// The most answers of the model, instead of the config's
     #[arg(long, value_name = "N")]
     max_turns: Option<NonZeroU32>,
@@ -82,10 +97,10 @@ fn dollars(text: &str) -> Result<f64, String> {
 
 pub(in crate::command) fn run(options: &Options, own: &RunOptions) -> anyhow::Result<Exit> {
     // Read before the runtime exists: a blocking read of a terminal inside it could not be interrupted.
-    let prompt = prompt(own)?;
+    let input = input(own)?;
     let started = startup::run(options)?;
     runtime::block_on(async {
-        let exit = Box::pin(session(&started, options, own, prompt)).await;
+        let exit = Box::pin(session(&started, options, own, input)).await;
         let grace = match exit {
             Ok(Exit::Interrupted) => Duration::ZERO,
             _ => stop::GRACE,
@@ -93,6 +108,17 @@ pub(in crate::command) fn run(options: &Options, own: &RunOptions) -> anyhow::Re
         started.crib.shutdown(grace).await;
         exit
     })?
+}
+
+/// The prompt with the attached files.
+fn input(own: &RunOptions) -> anyhow::Result<Option<Vec<Item>>> {
+    let Some(prompt) = prompt(own)? else {
+        ensure!(own.attach.is_empty(), "say what to do with the attached files");
+        return Ok(None);
+    };
+    let mut content = vec![Content::Text(prompt)];
+    content.extend(attachments::read(&own.attach)?);
+    Ok(Some(vec![Item::Input(Input { role: Role::User, content })]))
 }
 
 fn prompt(own: &RunOptions) -> anyhow::Result<Option<String>> {
@@ -116,7 +142,7 @@ async fn session(
     started: &Started,
     options: &Options,
     own: &RunOptions,
-    prompt: Option<String>,
+    input: Option<Vec<Item>>,
 ) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let stored = match &own.resume {
@@ -130,16 +156,19 @@ async fn session(
     let driven = async {
         upstream_wait::connect(started).await?;
         upstream_wait::absent(crib).iter().for_each(screen::note);
-        let report = match (&stored, prompt) {
-            (None, prompt) => agent.run_with(prompt.unwrap_or_default(), &control).await?,
-            (Some(run), Some(prompt)) => agent.send(&run.id, prompt, &control).await?,
+        let report = match (&stored, input) {
+            (None, input) => agent.run_with(input.unwrap_or_default(), &control).await?,
+            (Some(run), Some(input)) => agent.send(&run.id, input, &control).await?,
             (Some(run), None) => agent.resume_with(&run.id, &control).await?,
         };
         anyhow::Ok(report)
     };
     let report = match Box::pin(interrupt.during(driven)).await {
         Ok(report) => {
-            Box::pin(decisions::decide_and_go_on(&agent, report?, &mut interrupt, &progress)).await
+            let approved = ApprovedCalls::new(&own.yes, crib.executor().clone())?;
+            let decided =
+                decisions::decide_and_go_on(&agent, report?, &approved, &mut interrupt, &progress);
+            Box::pin(decided).await
         }
         Err(LeaveNow) => Err(LeaveNow.into()),
     };

@@ -19,8 +19,8 @@ pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
         match item {
             Item::Input(input) => {
                 let who = if input.role == Role::User { "User" } else { "Host" };
-                let text: String = input.content.iter().map(|part| part.as_text()).collect();
-                section(&mut page, who, &visible(&text));
+                let parts: Vec<_> = input.content.iter().map(|part| part.as_text()).collect();
+                section(&mut page, who, &visible(&parts.join("\n\n")));
             }
             Item::Result(result) => {
                 let what = if result.is_success() { "result" } else { "failure" };

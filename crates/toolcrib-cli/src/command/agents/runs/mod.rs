@@ -232,7 +232,8 @@ fn ending(outcome: &Outcome) -> String {
 fn first_input(state: &AgentRun) -> String {
     let first = state.conversation().iter().flatten().find_map(|item| match item {
         Item::Input(input) if input.role == Role::User => {
-            Some(input.content.iter().map(|part| part.as_text()).collect::<String>())
+            let parts: Vec<_> = input.content.iter().map(|part| part.as_text()).collect();
+            Some(parts.join("\n\n"))
         }
         _ => None,
     });

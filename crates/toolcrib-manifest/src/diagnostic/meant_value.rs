@@ -13,6 +13,8 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("deny", &["block", "blocked", "reject", "refuse", "forbid", "forbidden"]),
     ("allow", &["permit", "accept", "grant", "auto"]),
     ("wait", &["ask", "prompt", "confirm", "hold", "manual"]),
+    ("chat", &["openai", "openai-compatible", "ollama", "vllm", "llama", "completions", "local"]),
+    ("anthropic", &["claude", "messages"]),
     ("ask", &["confirm", "prompt", "approve", "approval", "manual"]),
 ];
 

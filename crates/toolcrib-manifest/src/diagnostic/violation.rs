@@ -203,12 +203,14 @@ impl ValidatedValue<'_> {
         }
         types.dedup();
         types.retain(|name| name != "null" || types_is_single(branches));
-        let message = if types.is_empty() {
-            format!("{found} fits none of the allowed forms")
-        } else {
-            format!("expected {}, found {found}", types.join(" or "))
-        };
+        if types.is_empty() {
+            types.extend(branches.iter().flatten().find_map(|error| self.expected(error)));
+        }
         let expected = (!types.is_empty()).then(|| format!("expected {}", types.join(" or ")));
+        let message = match &expected {
+            Some(expected) => format!("{expected}, found {found}"),
+            None => format!("{found} fits none of the allowed forms"),
+        };
         let diagnostic = self.diagnostic("wrong-type", place, &message).expects(expected);
         findings.add(diagnostic.at_key(key));
     }

@@ -74,7 +74,7 @@ impl AgentCompaction {
 /// A part of a whole, from 0.1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
-#[schemars(with = "f64", extend("minimum" = 0.1, "maximum" = 1))]
+#[schemars(with = "f64", extend("minimum" = 0.1, "maximum" = 1, "x-expected" = "a share from 0.1 to 1, such as 0.8"))]
 pub struct Share(f64);
 
 impl TryFrom<f64> for Share {
@@ -113,6 +113,12 @@ impl TryFrom<Map<String, Value>> for OutputSchema {
 
     fn try_from(schema: Map<String, Value>) -> Result<Self, String> {
         let schema = Value::Object(schema);
+        if let Some(reference) = inner_reference(&schema) {
+            return Err(format!(
+                "the reference `{reference}` into the schema itself is not possible here: write what it refers to in its \
+                 place"
+            ));
+        }
         // The model gives the answer as this argument of a call, so references into the schema do not reach it.
         let arguments = json!({"type": "object", "properties": {"result": schema}});
         let options =
@@ -126,6 +132,19 @@ impl TryFrom<Map<String, Value>> for OutputSchema {
                 Err(format!("this is no usable JSON Schema{at}: {error}"))
             }
         }
+    }
+}
+
+/// A reference of a schema to a part of itself.
+fn inner_reference(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(entries) => {
+            let own =
+                entries.get("$ref").and_then(Value::as_str).filter(|one| one.starts_with('#'));
+            own.or_else(|| entries.values().find_map(inner_reference))
+        }
+        Value::Array(items) => items.iter().find_map(inner_reference),
+        _ => None,
     }
 }
 

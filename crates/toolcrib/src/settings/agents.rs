@@ -17,6 +17,17 @@ use super::{Agent, Config, ConfigFinding};
 /// An agent (`agents.<name>`).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-renamed" = {
+    "max_turns": "did you mean `budget.max_turns`?",
+    "max_calls": "did you mean `budget.max_calls`?",
+    "max_tokens": "did you mean `budget.max_tokens`?",
+    "max_cost": "did you mean `budget.max_cost`?",
+    "max_time": "did you mean `budget.max_time`?",
+    "system": "did you mean `instruction`?",
+    "system_prompt": "did you mean `instruction`?",
+    "prompt": "did you mean `instruction`?",
+    "tools": "an agent has the tools of a toolset: name it with `toolset`, and declare it under `toolsets`",
+}))]
 pub struct AgentEntry {
     /// The model: `PROVIDER/MODEL`.
     pub model: ModelName,

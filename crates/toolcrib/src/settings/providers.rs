@@ -27,7 +27,7 @@ pub struct Provider {
     #[schemars(with = "Option<String>", extend(
         "writeOnly" = true,
         "pattern" = r"^\$\{secret\.[A-Za-z0-9_.-]+\}$",
-        "x-expected" = "expected the name of a secret, not its value: write `${secret.NAME}`, and under `secrets` where \
+        "x-expected" = "the name of a secret, not its value: write `${secret.NAME}`, and under `secrets` where \
                         NAME comes from, such as `NAME: {env: VARIABLE}`"
     ))]
     pub api_key: Option<SecretReference>,

@@ -13,7 +13,9 @@ fn a_key_in_the_config_is_refused_at_its_place_and_not_repeated() {
         assert_eq!(run.code, Some(2), "{run:?}");
         let told = format!("{}{}", run.stdout, run.stderr);
         assert!(told.contains("config.yml:5:14"), "{told}");
-        assert!(told.contains("write `${secret.NAME}`"), "{told}");
+        assert!(
+            told.contains("expected the name of a secret, not its value: write `${secret.NAME}`")
+        );
         assert!(!told.contains("sk-this"), "{told}");
     }
 }
@@ -34,7 +36,11 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
     let provider = "providers: {p: {kind: chat, base_url: 'https://example.com/v1'}}\n";
     for (text, place, said) in [
         ("providers: {p: {kind: chat}}", "config.yml:1:", "base_url"),
-        ("providers: {p: {kind: chats, base_url: 'https://a.example'}}", "config.yml:1:23", "chat"),
+        (
+            "providers: {p: {kind: openai, base_url: 'https://a.example'}}",
+            "config.yml:1:23",
+            "write `chat`",
+        ),
         ("providers: {p: {kind: chat, base_url: 'ftp://a.example'}}", "config.yml:1:39", "http"),
         (
             "providers: {p: {kind: chat, base_url: 'https://a.example?x=1'}}",
@@ -50,10 +56,21 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
         (
             "agents: {a: {model: p/m, output_schema: {$ref: '#/$defs/b', $defs: {b: {}}}}}",
             "config.yml:1:41",
-            "JSON Schema",
+            "write what it refers to in its place",
         ),
+        ("agents: {a: {model: p/m, max_turns: 5}}", "config.yml:1:26", "`budget.max_turns`"),
+        (
+            "agents: {a: {model: p/m, budget: {max_cost: $2}}}",
+            "config.yml:1:45",
+            "an amount in US dollars such as 2.50",
+        ),
+        ("agents: {a: {model: p/m, system: Hello.}}", "config.yml:1:26", "`instruction`"),
         ("agents: {a: {model: p/m, output_schema: [1]}}", "config.yml:1:41", "mapping"),
-        ("agents: {a: {model: p/m, compaction: {at: 2}}}", "config.yml:1:43", "above 1"),
+        (
+            "agents: {a: {model: p/m, compaction: {at: 2}}}",
+            "config.yml:1:43",
+            "a share from 0.1 to 1",
+        ),
     ] {
         let crib = Crib::new(&[]);
         crib.config(&format!("{text}\n"));
@@ -81,4 +98,19 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
         let told = format!("{}{}", run.stdout, run.stderr);
         assert!(told.contains(place) && told.contains(said), "{text}: {told}");
     }
+}
+
+#[test]
+fn a_flag_sets_a_part_of_a_named_entry_of_the_file() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "providers: {p: {kind: chat, base_url: 'https://example.com/v1'}}\n\
+         agents: {a: {model: p/m, instruction: Be brief.}}\n",
+    );
+    let set = ["--set", "agents.a.budget.max_turns=7", "--set", "providers.p.kind=anthropic"];
+    let run = crib.run(&[&set[..], &["config", "show"]].concat());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("max_turns: 7") && run.stdout.contains("Be brief."), "{run:?}");
+    let wrong = crib.run(&["--set", "agents.b.budget.max_turns=7", "config", "show"]);
+    assert!(wrong.stderr.contains("the key `model` is missing"), "{wrong:?}");
 }

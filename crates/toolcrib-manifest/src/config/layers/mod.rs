@@ -235,7 +235,9 @@ pub fn decode_layers<T: DeserializeOwned + JsonSchema>(
     }
     let of_file_alone = (!settings.is_empty()).then(|| value.clone());
     for setting in settings {
-        match read(setting, &checker) {
+        // A flag may set a part of an entry whose other keys are in the file.
+        let base = if problems.is_empty() { value.clone() } else { Value::Object(Map::new()) };
+        match read(setting, &checker, base) {
             Ok(read) => put(&mut value, &setting.path, read),
             Err(found) => problems.extend(found.into_iter().map(|found| of(setting, found))),
         }
@@ -334,8 +336,8 @@ fn of(setting: &Setting, diagnostic: Diagnostic) -> LayerProblem {
     LayerProblem { origin: Some(setting.origin.clone()), diagnostic }
 }
 
-/// The checked value of a setting.
-fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> {
+/// The checked value of a setting. `whole` is what it is set in.
+fn read(setting: &Setting, checker: &Checker, mut whole: Value) -> Result<Value, Vec<Diagnostic>> {
     let place =
         SettingSchema::find(&checker.schema, &setting.path).map_err(|problem| vec![*problem])?;
     let value = match &setting.given {
@@ -347,7 +349,6 @@ fn read(setting: &Setting, checker: &Checker) -> Result<Value, Vec<Diagnostic>> 
             vec![Diagnostic::error("syntax", &(0..0), message)]
         })?,
     };
-    let mut whole = Value::Object(Map::new());
     put(&mut whole, &setting.path, value.clone());
     let node = Node::without_place(&whole);
     let mut findings = Findings::new("");

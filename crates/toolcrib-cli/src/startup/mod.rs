@@ -46,26 +46,14 @@ pub(crate) struct Started {
 /// standard error. A server that `listens` is refused at once if another server with this config
 /// already listens.
 pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started> {
-    match close_to_others() {
-        Err(error) if error.kind() == ErrorKind::Unsupported => {
-            tracing::warn!(%error, "other programs of this user can read the server's memory");
-        }
-        closed => {
-            closed.context("this process cannot be protected from other programs of its user")?;
-        }
-    }
+    protect_memory()?;
     // Kept for reloads, including the variables that are removed from the environment below.
     let layers = layers(options)?;
     let loaded = load(layers.clone())?;
     if listens {
         refuse_second(&loaded)?;
     }
-    // Before the first thread is started, since no other thread may be reading the environment.
-    let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "variables that contain secrets could not be removed from the environment");
-        BTreeMap::new()
-    });
-    let read = |sources: SecretSources| secrets::read(sources.variables(taken));
+    let read = secrets_of(&loaded);
     let mut loaded = loaded;
     for warning in create_state_folder(&mut loaded) {
         tracing::warn!("{warning}");
@@ -95,6 +83,29 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     Ok(started)
 }
 
+/// Closes this process to other programs of its user.
+fn protect_memory() -> anyhow::Result<()> {
+    match close_to_others() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            tracing::warn!(%error, "other programs of this user can read this process's memory");
+            Ok(())
+        }
+        closed => {
+            closed.context("this process cannot be protected from other programs of its user")
+        }
+    }
+}
+
+/// Removes secrets from the environment of this process, and returns what reads all secrets. To be called before the first
+/// thread is started, since no other thread may be reading the environment.
+fn secrets_of(loaded: &LoadedConfig) -> impl FnOnce(SecretSources) -> Secrets + use<> {
+    let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "variables that contain secrets could not be removed from the environment");
+        BTreeMap::new()
+    });
+    |sources| secrets::read(sources.variables(taken))
+}
+
 /// Fails if a server with this config already uses the address.
 fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
     let listen = &loaded.config().server.listen;
@@ -114,13 +125,15 @@ fn refuse_second(loaded: &LoadedConfig) -> anyhow::Result<()> {
 
 /// Builds the crib for one call, and reports invalid files on standard error.
 pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
+    protect_memory()?;
     let mut loaded = config(options)?;
+    let read = secrets_of(&loaded);
     for warning in create_state_folder(&mut loaded) {
         screen::note(warning);
     }
     prepare(&loaded)?;
     // Questions are answered here, or never: this process ends with its call.
-    let started = build_of(&loaded, secrets::read, |builder, config| {
+    let started = build_of(&loaded, read, |builder, config| {
         Ok(resources(builder, config)?.suspensions(Arc::new(MemorySuspensions::new())))
     })?;
     screen::broken_files(started.manifests.files());
@@ -130,15 +143,16 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
 /// Builds the crib for a run of an agent, and reports invalid files on standard error. Its calls can wait, since the run
 /// can be continued by another process.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Started> {
+    protect_memory()?;
     let mut loaded = config(options)?;
+    let read = secrets_of(&loaded);
     for warning in create_state_folder(&mut loaded) {
         screen::note(warning);
     }
     prepare(&loaded)?;
     let tools = sub_agent_tools()?;
-    let started = build_of(&loaded, Secrets::read, |builder, config| {
-        Ok(resources(builder, config)?.entries(tools))
-    })?;
+    let started =
+        build_of(&loaded, read, |builder, config| Ok(resources(builder, config)?.entries(tools)))?;
     screen::broken_files(started.manifests.files());
     Ok(started)
 }

@@ -91,27 +91,30 @@ fn a_servers_environment_holds_no_secret_once_it_runs() {
     assert!(refused.contains("holds the secret `key`"), "{refused}");
 }
 
+/// The binary, run by a user who is not root: root may read everything. `programs` is a folder that all can enter.
+fn of_a_plain_user(programs: &Path) -> Command {
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !is_root {
+        return command(env!("CARGO_BIN_EXE_toolcrib"));
+    }
+    fs::set_permissions(programs, fs::Permissions::from_mode(0o755)).expect("ours");
+    let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));
+    for name in ["toolcrib", "toolcrib-jail"] {
+        let (from, to) = (built.with_file_name(name), programs.join(name));
+        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).expect("a copy");
+    }
+    let mut plain = command("setpriv");
+    plain.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    plain.arg(programs.join("toolcrib"));
+    plain
+}
+
 #[test]
 fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
     let crib = crib();
-    // Root may read everything, so the server runs as another user then.
-    let is_root =
-        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let programs = tempfile::tempdir_in("/tmp").expect("a folder that all can enter");
-    let program = if is_root {
-        fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("ours");
-        let built = Path::new(env!("CARGO_BIN_EXE_toolcrib"));
-        for name in ["toolcrib", "toolcrib-jail"] {
-            let (from, to) = (built.with_file_name(name), programs.path().join(name));
-            fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).expect("a copy");
-        }
-        let mut plain = command("setpriv");
-        plain.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        plain.arg(programs.path().join("toolcrib"));
-        plain
-    } else {
-        command(env!("CARGO_BIN_EXE_toolcrib"))
-    };
+    let program = of_a_plain_user(programs.path());
     let mut server = server(&crib, program);
     let none = json!({});
     assert_eq!(says(&mut server, "spy", &none), "has the secret\n");
@@ -121,6 +124,24 @@ fn a_trusted_program_of_the_servers_user_cannot_look_into_the_server() {
     assert!(says(&mut server, "file_read", &json!({"path": "inside"})).contains("inside"));
     let computed = says(&mut server, "execute_python", &json!({"code": "print(6 * 7)"}));
     assert_eq!(computed, "42\n");
+}
+
+#[test]
+fn a_trusted_program_cannot_look_into_the_process_of_a_call_or_a_run() {
+    let crib = crib();
+    let script = json!([{"call": "spy", "arguments": {}}, {"text": "Done."}]);
+    fs::write(crib.path().join("script.json"), script.to_string()).expect("it is ours");
+    for line in
+        [&["call", "spy"][..], &["run", "--model", "scripted:script.json", "--events", "Look."]]
+    {
+        let programs = tempfile::tempdir_in("/tmp").expect("a folder that all can enter");
+        let mut program = of_a_plain_user(programs.path());
+        program.current_dir(crib.path()).args(line).env("THE_KEY", SECRET);
+        let output = program.env("TOOLCRIB__STATE__DIR", "none").output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("has the secret") && !said.contains("is open"), "{said} {told}");
+    }
 }
 
 #[test]

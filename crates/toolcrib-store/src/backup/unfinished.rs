@@ -11,6 +11,9 @@ use rustix::fs::OFlags;
 const PREFIX: &str = ".toolcrib-backup-";
 const SUFFIX: &str = ".part";
 
+/// How the names of the files end that SQLite makes beside it.
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
 /// How many names are tried.
 const TRIES: u32 = 64;
 
@@ -48,24 +51,32 @@ impl UnfinishedBackup {
 
 impl Drop for UnfinishedBackup {
     fn drop(&mut self) {
-        // If that fails, the next backup removes it.
-        let _ = fs::remove_file(&self.path);
+        remove(&self.path);
     }
 }
 
 /// Removes unfinished backups of this user that no process has locked.
 fn remove_abandoned(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_unfinished =
-            name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        if is_unfinished && is_abandoned(&entry.path()) {
-            // Another backup may have removed it meanwhile.
-            let _ = fs::remove_file(entry.path());
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
+        let own = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let path = folder.join(own);
+        if own.ends_with(SUFFIX) && (!path.exists() || is_abandoned(&path)) {
+            remove(&path);
         }
     }
     Ok(())
+}
+
+/// Removes an unfinished backup. If that fails, another one has removed it, or the next one does.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+    for end in COMPANIONS {
+        let mut companion = path.as_os_str().to_owned();
+        companion.push(end);
+        let _ = fs::remove_file(companion);
+    }
 }
 
 fn is_abandoned(path: &Path) -> bool {

@@ -93,12 +93,17 @@ async fn a_backup_removes_what_a_killed_one_has_left_and_nothing_that_another_on
     // With this name, its own process may have been killed, too.
     let with_own_name = format!(".toolcrib-backup-{}-0.part", std::process::id());
     drop((create(abandoned), create(&with_own_name), create("notes.part")));
+    let journals = [abandoned, ".toolcrib-backup-9-0.part"].map(|name| format!("{name}-journal"));
+    journals.iter().for_each(|name| drop(create(name)));
+    drop(create(&format!("{of_another}-journal")));
     let locked = create(of_another);
     locked.try_lock().expect("nobody else has it");
     back_up(home.path(), &folder.path().join("1.db")).expect("it works");
     assert!(folder.path().join(of_another).exists(), "another backup writes it");
     assert!(folder.path().join("notes.part").exists(), "it is no backup");
     assert_eq!(unfinished(folder.path()), 2);
+    let is_there = |name: &String| folder.path().join(name).exists();
+    assert!(!journals.iter().any(is_there) && is_there(&format!("{of_another}-journal")));
     drop(locked);
     back_up(home.path(), &folder.path().join("2.db")).expect("it works");
     assert_eq!(unfinished(folder.path()), 1);

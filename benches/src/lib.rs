@@ -23,6 +23,8 @@ pub mod process;
 pub mod registration;
 #[cfg(feature = "rig")]
 mod rig;
+#[cfg(feature = "rig")]
+pub mod rig_agent;
 mod settle;
 
 pub use peer::router;

@@ -65,7 +65,8 @@ fn chat(reply: &Reply, number: usize) -> String {
     };
     chunk(json!({}), Some(finish));
     let usage = json!({"id": format!("chatcmpl_{number}"), "choices": [],
-        "usage": {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS}});
+        "usage": {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS,
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS}});
     stream.extend(["data: ", &usage.to_string(), "\n\ndata: [DONE]\n\n"]);
     stream
 }
@@ -143,7 +144,8 @@ fn responses(reply: &Reply, number: usize) -> String {
         ("response.completed", "completed")
     };
     let mut last = resource(status, &output);
-    last["usage"] = json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS});
+    last["usage"] = json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS,
+        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS});
     if reply.is_cut_by_length {
         last["incomplete_details"] = json!({"reason": "max_output_tokens"});
     }

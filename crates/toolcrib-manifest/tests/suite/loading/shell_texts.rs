@@ -13,6 +13,9 @@ const RUN: &str = include_str!("../../shell_texts/run.txt");
 /// Texts in which nobody knows what becomes of it.
 const DOUBTFUL: &str = include_str!("../../shell_texts/doubtful.txt");
 
+/// Texts in which a program with options that run something may take it for one.
+const OPTIONS: &str = include_str!("../../shell_texts/options.txt");
+
 /// Texts in which it stays a value.
 const PLAIN: &str = include_str!("../../shell_texts/plain.txt");
 
@@ -49,6 +52,7 @@ fn about_values(schema: &str, text: &str) -> Vec<String> {
         "dangerous-env",
         "evaluated-variable",
         "model-chosen-program",
+        "option-from-value",
         "runs-written-file",
         "spliced-script",
         "unquoted-variable",
@@ -80,6 +84,21 @@ fn values_of_which_nobody_knows_what_becomes_are_warned_of() {
         let found = about_values("{type: string}", text);
         if found.is_empty() {
             writeln!(missed, "{text}").unwrap();
+        }
+    }
+    assert!(missed.is_empty(), "these should be warned of:\n{missed}");
+}
+
+#[test]
+fn a_value_behind_an_option_without_a_value_may_be_an_option() {
+    let mut missed = String::new();
+    for (shell, text) in
+        ["bash", "sh"].iter().flat_map(|shell| OPTIONS.lines().map(move |text| (shell, text)))
+    {
+        let found = said_in(shell, "{type: string}", text);
+        let is_option = |code: &String| code == "option-from-value";
+        if !found.iter().any(|(severity, code)| *severity == Severity::Error || is_option(code)) {
+            writeln!(missed, "{shell}: {text}    {found:?}").unwrap();
         }
     }
     assert!(missed.is_empty(), "these should be warned of:\n{missed}");

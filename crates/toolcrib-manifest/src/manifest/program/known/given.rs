@@ -84,6 +84,40 @@ impl<'w, 'n> VectorReader<'w, 'n> {
         at + 1
     }
 
+    /// Options of a program that stand behind its command: long ones are the program's own.
+    pub(super) fn options_behind(&mut self, start: usize, name: &str, known: &Program) {
+        let words = self.words;
+        let mut at = start;
+        while let Some(word) = words.get(at).filter(|word| word.literal() != Some("--")) {
+            let begins = begins(word);
+            let is_long = begins.starts_with("--");
+            if begins.starts_with('-') {
+                match option(known, word, begins) {
+                    OptionMeaning::CodeHere if is_long => self.code(word, name, known),
+                    OptionMeaning::CodeNext if is_long => {
+                        at += 1;
+                        if let Some(word) = words.get(at) {
+                            self.code(word, name, known);
+                        }
+                    }
+                    OptionMeaning::Value => at += 1,
+                    _ => {}
+                }
+            } else {
+                self.may_be_option(at, known);
+            }
+            at += 1;
+        }
+    }
+
+    /// Records a word that is an option of a program if its value begins with `-`.
+    pub(super) fn may_be_option(&mut self, at: usize, known: &Program) {
+        let runs = self.has_code_before || !known.code.is_empty();
+        if let Some((_, program)) = self.read.started.last().filter(|_| runs) {
+            self.read.may_be_options.push((at, program));
+        }
+    }
+
     /// Reads an option that sets a variable, whose name is the author's to say. Returns where to read on.
     fn assigned(&mut self, at: usize, name: &str, known: &Program) -> Option<usize> {
         let word = &self.words[at];

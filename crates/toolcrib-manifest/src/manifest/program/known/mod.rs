@@ -36,11 +36,14 @@ pub(in crate::manifest) struct Read<'n> {
     pub(in crate::manifest) awk: Vec<(usize, &'n str)>,
     /// Each program that is started, by the position of the word that names it.
     pub(in crate::manifest) started: Vec<(usize, &'n str)>,
+    /// The words that a program with options that run something takes for options if they begin with `-`,
+    /// each with the program.
+    pub(in crate::manifest) may_be_options: Vec<(usize, &'n str)>,
 }
 
 /// Reads an argument vector as its programs would, the first word being a program.
 pub(in crate::manifest) fn read<'n>(words: &'n [Word<'_>], scope: &'n Scope) -> Read<'n> {
-    let mut reader = VectorReader { words, scope, read: Read::default() };
+    let mut reader = VectorReader { words, scope, read: Read::default(), has_code_before: false };
     reader.program(0, "");
     reader.read
 }

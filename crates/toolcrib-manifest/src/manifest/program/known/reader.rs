@@ -28,6 +28,8 @@ pub(super) struct VectorReader<'w, 'n> {
     pub(super) words: &'w [Word<'n>],
     pub(super) scope: &'w Scope,
     pub(super) read: Read<'w>,
+    /// Whether the program has options that run something beside those of its command.
+    pub(super) has_code_before: bool,
 }
 
 impl VectorReader<'_, '_> {
@@ -46,6 +48,7 @@ impl VectorReader<'_, '_> {
             return;
         };
         self.read.started.push((at, name));
+        self.has_code_before = false;
         let plain = base_name(name);
         let whole = name.rsplit('/').next().unwrap_or(name);
         let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
@@ -90,6 +93,9 @@ impl VectorReader<'_, '_> {
             if !ended && more && begins.starts_with(['-', '+']) {
                 at = self.option_at(at, name, known, &mut given);
                 continue;
+            }
+            if !ended {
+                self.may_be_option(at, known);
             }
             match known.rest {
                 Rest::Program(nth) if nth == position => {
@@ -230,6 +236,7 @@ impl VectorReader<'_, '_> {
     /// Reads the word at `at` as what a program is to do.
     fn command(&mut self, at: usize, name: &str, known: &Program, commands: &[Program]) {
         let word = &self.words[at];
+        self.has_code_before |= !known.code.is_empty();
         match word.literal() {
             Some(command) => {
                 let named = commands.iter().find(|known| known.names.contains(&command));
@@ -251,28 +258,6 @@ impl VectorReader<'_, '_> {
                 self.found("model-chosen-program", word, message, help);
             }
             None => {}
-        }
-    }
-
-    /// Long options of a program that stand behind its command.
-    fn options_behind(&mut self, start: usize, name: &str, known: &Program) {
-        let words = self.words;
-        let mut at = start;
-        while let Some(word) = words.get(at).filter(|word| word.literal() != Some("--")) {
-            let begins = begins(word);
-            if begins.starts_with("--") {
-                match option(known, word, begins) {
-                    OptionMeaning::CodeHere => self.code(word, name, known),
-                    OptionMeaning::CodeNext => {
-                        at += 1;
-                        if let Some(word) = words.get(at) {
-                            self.code(word, name, known);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            at += 1;
         }
     }
 

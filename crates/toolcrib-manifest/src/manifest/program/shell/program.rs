@@ -147,8 +147,8 @@ impl Flow<'_> {
                     "`{program}` takes a value that begins with `-` for an option here, and some of its \
                      options run what they are given"
                 );
-                let help = "write `--` before it, or a folder: `./$X`; or give the argument a pattern that \
-                            begins otherwise";
+                let help = "write `--` before it, or a folder: `./$X`; attach the value of a long option, \
+                            `--option=\"$X\"`; or give the argument a pattern that begins otherwise";
                 self.report(&word.range, OPTION, message, help, taint);
             }
         }
@@ -193,31 +193,19 @@ fn options_from_values(
     read: &known::Read<'_>,
     taints: &[Option<Taint>],
 ) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        if word.literal() == Some("--") {
-            break;
-        }
-        let may_begin =
-            |taint: Taint| taint.shape == Shape::Free && taint.beginning == Beginning::Dash;
-        if !known::begins(word).is_empty() || !taints[at].is_some_and(may_begin) {
-            continue;
-        }
-        let started = read.started.iter().rev().find(|(start, _)| *start < at);
-        let Some((start, program)) = started else { continue };
-        // The value of an option is no option.
-        let before =
-            words[at - 1].literal().filter(|before| at - 1 > *start && before.starts_with('-'));
-        let is_value =
-            before.is_some_and(|before| known::takes_value(program, before) != Some(false));
-        if !is_value
-            && known::has_options_that_run(program)
-            && !interpreters::is_interpreter(program)
-        {
-            found.push((at, known::base_name(program).to_owned()));
-        }
-    }
-    found
+    let may_begin = |at: usize| {
+        taints[at]
+            .is_some_and(|taint| taint.shape == Shape::Free && taint.beginning == Beginning::Dash)
+    };
+    read.may_be_options
+        .iter()
+        .filter(|(at, program)| {
+            known::begins(&words[*at]).is_empty()
+                && may_begin(*at)
+                && !interpreters::is_interpreter(program)
+        })
+        .map(|(at, program)| (*at, known::base_name(program).to_owned()))
+        .collect()
 }
 
 /// The positions of the files that interpreters run.

@@ -1,5 +1,6 @@
 //! Programs that act on containers, clusters and other machines.
 
+use super::values;
 use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED};
 use crate::manifest::schema::value_shape::Shape;
 
@@ -95,9 +96,32 @@ const KUBERNETES_APPLY: Program = Program {
     ..NONE
 };
 
+/// `-f` takes no value here.
+const KUBERNETES_LOGS: Program = Program {
+    names: &["logs"],
+    valued: &[
+        "-n",
+        "--namespace",
+        "--context",
+        "-c",
+        "--container",
+        "--since",
+        "--since-time",
+        "--tail",
+        "-l",
+        "--selector",
+        "--limit-bytes",
+        "--pod-running-timeout",
+        "--max-log-requests",
+    ],
+    code: &["--kubeconfig"],
+    instead: "write it as a literal, or list what it may be in an `enum`",
+    ..NONE
+};
+
 const COMPOSE: Program = Program {
     names: &["compose"],
-    valued: &["-p", "--project-name", "--profile"],
+    valued: values::COMPOSE,
     code: &["-f", "--file", "--project-directory", "--env-file"],
     rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_RUN]),
     instead: "write the file as a literal, or list what it may be in an `enum`",
@@ -153,7 +177,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         // A plugin that such a file names is run.
         code: &["--kubeconfig"],
-        rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY]),
+        rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY, KUBERNETES_LOGS]),
         instead: "write it as a literal, or list what it may be in an `enum`",
         ..NONE
     },
@@ -172,7 +196,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["ansible", "ansible-inventory", "ansible-vault"],
         files: &["-i", "--inventory", "--vault-password-file", "--vault-pass-file"],
-        valued: &["-l", "--limit", "-u", "--user", "-f"],
+        valued: values::ANSIBLE,
         code: &["-m", "--module-name", "-a", "--args", "-e", "--extra-vars", "-M"],
         harmless: Shape::Word,
         instead: ANSIBLE,

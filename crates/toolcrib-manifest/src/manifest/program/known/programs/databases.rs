@@ -1,5 +1,6 @@
 //! Clients of databases, which run commands of their own.
 
+use super::values;
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 
 const STATEMENT: &str = "use a worker or a script that hands the value to the database as a \
@@ -121,7 +122,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["mysql", "mariadb"],
-        valued: &["-h", "--host", "-P", "--port", "-u", "--user", "-D", "--database", "-S"],
+        valued: values::MYSQL,
         code: &[
             "-e",
             "--execute",
@@ -178,6 +179,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "usql",
             "vsql",
         ],
+        valued: values::DATABASE,
         code: &["--eval", "-e", "--execute", "-q", "--query", "-Q", "-f", "-i", "-c"],
         runs_stdin: true,
         instead: STATEMENT,
@@ -199,6 +201,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow"],
+        valued: values::MYSQLDUMP,
         code: &["--defaults-file", "--defaults-extra-file", "--plugin-dir"],
         instead: STATEMENT,
         ..NONE

@@ -1,6 +1,7 @@
 //! What is known of programs that are neither wrappers nor part of every system: compilers and build
 //! tools, package managers, interpreters, remote shells, and options that start a helper.
 
+use super::values;
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest, WRAPPED, wrapper};
 
 pub(super) const TEXT: &str = "write what is run, loaded or read for settings as a literal, or \
@@ -130,7 +131,10 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { rest: Rest::Each(1), ..options(&["salt"], &[]) },
     each(&["salt-call", "fab"], &[]),
     options(&["vagrant", "fly", "flyctl"], &["-c", "-C", "--command"]),
-    options(&["gcloud", "az"], &["--command", "--scripts", "--flags-file"]),
+    Program {
+        valued: values::CLOUD,
+        ..options(&["gcloud", "az"], &["--command", "--scripts", "--flags-file"])
+    },
     commands(&["aws"], &[], &[each(&["configure"], &[])]),
     commands(&["gh", "glab"], &[], &[each(&["alias", "extension", "config"], &[])]),
     commands(&["puppet"], &[], &[each(&["apply"], &["-e", "--execute"])]),
@@ -223,45 +227,71 @@ pub(super) const PROGRAMS: &[Program] = &[
             ],
         )
     },
-    options(
-        &["gradle", "gradlew"],
-        &["-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "-g"],
-    ),
+    Program {
+        valued: values::GRADLE,
+        ..options(
+            &["gradle", "gradlew"],
+            &["-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "-g"],
+        )
+    },
     commands(&["bazel"], &["--bazelrc"], &[first(&["run"], &["--run_under"])]),
     commands(
         &["go"],
         &["-C"],
         &[
             first(&["run", "generate", "tool"], &["-exec", "-toolexec", "-overlay", "-modfile"]),
-            options(
-                &["test", "build", "vet", "install", "get", "list"],
-                &[
-                    "-exec",
-                    "-toolexec",
-                    "-vettool",
-                    "-overlay",
-                    "-modfile",
-                    "-ldflags",
-                    "-gcflags",
-                    "-asmflags",
-                    "-gccgoflags",
-                    "-C",
-                ],
-            ),
+            Program {
+                valued: values::GO,
+                dash: Dash::Word,
+                ..options(
+                    &["test", "build", "vet", "install", "get", "list"],
+                    &[
+                        "-exec",
+                        "-toolexec",
+                        "-vettool",
+                        "-overlay",
+                        "-modfile",
+                        "-ldflags",
+                        "-gcflags",
+                        "-asmflags",
+                        "-gccgoflags",
+                        "-C",
+                    ],
+                )
+            },
         ],
     ),
-    options(
-        &["pytest", "tox", "pre-commit"],
-        &["-p", "-c", "--config", "--rootdir", "-o", "--override-ini"],
-    ),
-    commands(&["terraform", "tofu"], &["-chdir", "-plugin-dir"], &[first(&["apply"], &["-chdir"])]),
-    commands(&["helm"], &["--post-renderer", "--kubeconfig"], &[each(&["plugin"], &[])]),
+    Program {
+        valued: values::PYTEST,
+        ..options(
+            &["pytest", "tox", "pre-commit"],
+            &["-p", "-c", "--config", "--rootdir", "-o", "--override-ini"],
+        )
+    },
+    Program {
+        valued: values::TERRAFORM,
+        ..commands(
+            &["terraform", "tofu"],
+            &["-chdir", "-plugin-dir"],
+            &[first(&["apply"], &["-chdir"])],
+        )
+    },
+    Program {
+        valued: values::HELM,
+        ..commands(&["helm"], &["--post-renderer", "--kubeconfig"], &[each(&["plugin"], &[])])
+    },
     commands(&["packer"], &[], &[first(&["build"], &[])]),
     // Package managers.
     commands(
         &["apt-get", "apt", "apt-cache", "aptitude"],
         &["-o", "--option", "-c", "--config-file"],
-        &[INSTALLER, options(&[], &["-o", "--option", "-c", "--config-file"])],
+        &[
+            INSTALLER,
+            Program {
+                valued: values::APT,
+                ..options(&[], &["-o", "--option", "-c", "--config-file"])
+            },
+        ],
     ),
     commands(
         &["yum", "dnf", "apk", "pacman", "zypper", "brew"],
@@ -269,61 +299,88 @@ pub(super) const PROGRAMS: &[Program] = &[
         &[INSTALLER],
     ),
     // Version control beside git.
-    commands(&["hg"], &["--config", "--config-file", "-R", "--repository", "--cwd"], &[]),
-    options(
-        &["svn"],
-        &["--editor-cmd", "--diff-cmd", "--diff3-cmd", "--config-option", "--config-dir"],
-    ),
+    Program {
+        valued: values::HG,
+        ..commands(&["hg"], &["--config", "--config-file", "-R", "--repository", "--cwd"], &[])
+    },
+    Program {
+        valued: values::SVN,
+        ..options(
+            &["svn"],
+            &["--editor-cmd", "--diff-cmd", "--diff3-cmd", "--config-option", "--config-dir"],
+        )
+    },
     // Databases.
-    options(
-        &["cqlsh", "clickhouse", "clickhouse-local"],
-        &["-e", "-f", "-q", "--query", "--execute", "--file"],
-    ),
+    Program {
+        valued: values::QUERY,
+        ..options(
+            &["cqlsh", "clickhouse", "clickhouse-local"],
+            &["-e", "-f", "-q", "--query", "--execute", "--file"],
+        )
+    },
     first(&["osqueryi"], &["--extension", "--extensions_autoload"]),
     commands(&["bq"], &["--bigqueryrc", "--flagfile"], &[each(&["query"], &[])]),
-    commands(
-        &["redis-cli"],
-        &["--eval"],
-        &[each(
-            &[
-                "eval", "EVAL", "evalsha", "EVALSHA", "script", "SCRIPT", "function", "FUNCTION",
-                "config", "CONFIG", "module", "MODULE",
-            ],
-            &[],
-        )],
-    ),
+    Program {
+        valued: values::REDIS,
+        ..commands(
+            &["redis-cli"],
+            &["--eval"],
+            &[each(
+                &[
+                    "eval", "EVAL", "evalsha", "EVALSHA", "script", "SCRIPT", "function",
+                    "FUNCTION", "config", "CONFIG", "module", "MODULE",
+                ],
+                &[],
+            )],
+        )
+    },
     // Programs with options that start a helper, load a library, or name settings that do.
     Program {
         rest: Rest::BareBeforeEnd,
         ..options(&["less"], &["+", "-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"])
     },
     options(&["nano", "pico"], &["-s", "--speller", "-f", "--rcfile"]),
-    options(&["rg", "ag", "ack"], &["--pre", "--pager", "--hostname-bin", "--ackrc"]),
-    options(&["fd", "fdfind"], &["-x", "-X", "--exec", "--exec-batch"]),
-    options(&["ssh-keygen", "ssh-add"], &["-D", "-w", "-s", "-S"]),
-    options(&["nc", "ncat", "netcat"], &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
-    options(
-        &["pandoc"],
-        &[
-            "-F",
-            "--filter",
-            "-f",
-            "-r",
-            "--from",
-            "--read",
-            "-t",
-            "-w",
-            "--to",
-            "--write",
-            "-L",
-            "--lua-filter",
-            "--pdf-engine",
-            "--pdf-engine-opt",
-            "-d",
-            "--defaults",
-            "--data-dir",
-        ],
-    ),
+    Program {
+        valued: values::SEARCH,
+        ..options(&["rg", "ag", "ack"], &["--pre", "--pager", "--hostname-bin", "--ackrc"])
+    },
+    Program {
+        valued: values::FD,
+        ..options(&["fd", "fdfind"], &["-x", "-X", "--exec", "--exec-batch"])
+    },
+    Program {
+        valued: values::SSH_KEYGEN,
+        ..options(&["ssh-keygen", "ssh-add"], &["-D", "-w", "-s", "-S"])
+    },
+    Program {
+        valued: values::NETCAT,
+        ..options(&["nc", "ncat", "netcat"], &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"])
+    },
+    Program {
+        valued: values::PANDOC,
+        ..options(
+            &["pandoc"],
+            &[
+                "-F",
+                "--filter",
+                "-f",
+                "-r",
+                "--from",
+                "--read",
+                "-t",
+                "-w",
+                "--to",
+                "--write",
+                "-L",
+                "--lua-filter",
+                "--pdf-engine",
+                "--pdf-engine-opt",
+                "-d",
+                "--defaults",
+                "--data-dir",
+            ],
+        )
+    },
     bare(
         &["convert", "magick", "identify", "mogrify", "composite"],
         &["-define", "-write", "-c", "-f"],
@@ -334,22 +391,28 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     each(&["exiftool"], &["-config", "-if", "-p", "-@"]),
     bare(&["rclone"], &["--config", "--sftp-ssh", "--password-command", "--metadata-mapper"]),
-    options(
-        &["restic", "borg", "rdiff-backup", "unison"],
-        &[
-            "-o",
-            "--option",
-            "--password-command",
-            "--rsh",
-            "--remote-path",
-            "--remote-schema",
-            "-sshcmd",
-            "-servercmd",
-            "-sshargs",
-        ],
-    ),
+    Program {
+        valued: values::BACKUP,
+        ..options(
+            &["restic", "borg", "rdiff-backup", "unison"],
+            &[
+                "-o",
+                "--option",
+                "--password-command",
+                "--rsh",
+                "--remote-path",
+                "--remote-schema",
+                "-sshcmd",
+                "-servercmd",
+                "-sshargs",
+            ],
+        )
+    },
     each(&["lftp"], &["-c", "-e", "-f"]),
-    options(&["smbclient"], &["-c", "--command", "-s", "--configfile"]),
+    Program {
+        valued: values::SMBCLIENT,
+        ..options(&["smbclient"], &["-c", "--command", "-s", "--configfile"])
+    },
     options(&["mutt"], &["-e", "-F"]),
     // A recipient may be `|command`.
     Program {
@@ -376,43 +439,52 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--user-data-dir",
         ],
     ),
-    options(&["tshark"], &["-X"]),
-    options(
-        &["aria2c"],
-        &[
-            "--on-download-start",
-            "--on-download-complete",
-            "--on-download-error",
-            "--on-download-stop",
-            "--on-download-pause",
-            "--on-bt-download-complete",
-            "--conf-path",
-        ],
-    ),
-    options(
-        &["gpg", "gpgsm"],
-        &[
-            "--exec-path",
-            "--photo-viewer",
-            "--agent-program",
-            "--dirmngr-program",
-            "--options",
-            "--homedir",
-        ],
-    ),
-    options(
-        &["yt-dlp", "youtube-dl"],
-        &[
-            "--exec",
-            "--config-location",
-            "--config-locations",
-            "--external-downloader",
-            "--downloader",
-            "--plugin-dirs",
-            "--netrc-cmd",
-            "--ffmpeg-location",
-        ],
-    ),
+    Program { valued: values::TSHARK, ..options(&["tshark"], &["-X"]) },
+    Program {
+        valued: values::ARIA2C,
+        ..options(
+            &["aria2c"],
+            &[
+                "--on-download-start",
+                "--on-download-complete",
+                "--on-download-error",
+                "--on-download-stop",
+                "--on-download-pause",
+                "--on-bt-download-complete",
+                "--conf-path",
+            ],
+        )
+    },
+    Program {
+        valued: values::GPG,
+        ..options(
+            &["gpg", "gpgsm"],
+            &[
+                "--exec-path",
+                "--photo-viewer",
+                "--agent-program",
+                "--dirmngr-program",
+                "--options",
+                "--homedir",
+            ],
+        )
+    },
+    Program {
+        valued: values::VIDEO,
+        ..options(
+            &["yt-dlp", "youtube-dl"],
+            &[
+                "--exec",
+                "--config-location",
+                "--config-locations",
+                "--external-downloader",
+                "--downloader",
+                "--plugin-dirs",
+                "--netrc-cmd",
+                "--ffmpeg-location",
+            ],
+        )
+    },
     options(&["mpv"], &["--script", "--scripts", "--include", "--config-dir"]),
     Program { rest: Rest::Settings, ..options(&["sysctl"], &["-p", "--load"]) },
     Program { instead: WRAPPED, ..options(&["cpio"], &["--rsh-command"]) },

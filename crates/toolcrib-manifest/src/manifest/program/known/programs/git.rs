@@ -1,5 +1,6 @@
 //! Git, whose commands have grammars of their own.
 
+use super::values;
 use crate::manifest::program::known::program::{NONE, Program, Rest};
 
 const GIT_TRANSFER: Program = Program {
@@ -22,6 +23,7 @@ const GIT_TRANSFER: Program = Program {
 
 const GIT_OTHER: Program = Program {
     names: &["grep", "difftool", "mergetool", "rebase", "merge", "cherry-pick", "revert"],
+    valued: values::GIT_SEARCH,
     code: &[
         "-O",
         "--open-files-in-pager",
@@ -90,6 +92,14 @@ const GIT_CONFIG: Program = Program {
     ..NONE
 };
 
+/// Every other command of git.
+const GIT_PLAIN: Program = Program {
+    valued: values::GIT,
+    code: &["--config-env", "--exec-path", "--git-dir"],
+    instead: "write the setting or the folder as a literal, or list what it may be in an `enum`",
+    ..NONE
+};
+
 pub(super) const PROGRAMS: &[Program] = &[Program {
     names: &["git"],
     valued: &["--work-tree", "--namespace"],
@@ -97,7 +107,15 @@ pub(super) const PROGRAMS: &[Program] = &[Program {
     // A repository's own settings name programs that are run even for a look at it.
     settled: &["-C", "--git-dir"],
     settled_by: &["core.fsmonitor=false", "core.hooksPath="],
-    rest: Rest::Commands(&[GIT_TRANSFER, GIT_OTHER, GIT_RUN, GIT_BELOW, GIT_CONFIG, GIT_MAIL]),
+    rest: Rest::Commands(&[
+        GIT_TRANSFER,
+        GIT_OTHER,
+        GIT_RUN,
+        GIT_BELOW,
+        GIT_CONFIG,
+        GIT_MAIL,
+        GIT_PLAIN,
+    ]),
     instead: "write the setting or the folder as a literal, or list what it may be in an `enum`: \
                   settings, also those of a repository, name programs. A folder may be any beside \
                   `-c, core.fsmonitor=false, -c, core.hooksPath=/dev/null`",

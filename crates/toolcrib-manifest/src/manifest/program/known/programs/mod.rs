@@ -11,6 +11,7 @@ mod packages;
 mod scripted;
 mod shells;
 mod toolchains;
+mod values;
 mod wrappers;
 
 use super::program::Program;

@@ -2,6 +2,7 @@
 //! says so: test runners, servers, viewers, and tools of documents and media.
 
 use super::developer::{TEXT, bare, commands, each, first, interpreter, options};
+use super::values;
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest, wrapper};
 use crate::manifest::schema::value_shape::Shape;
 
@@ -86,66 +87,87 @@ pub(super) const PROGRAMS: &[Program] = &[
             &["-m", "--module", "--rcfile"],
         )],
     ),
-    options(
-        &["mocha", "ava", "vitest", "nyc", "c8", "tap", "jasmine"],
-        &[
-            "-r",
-            "--require",
-            "--import",
-            "-c",
-            "--config",
-            "--package",
-            "-R",
-            "--reporter",
-            "--ui",
-            "--loader",
-            "--experimental-loader",
-            "--node-option",
-            "--helper",
-            "--globalSetup",
-        ],
-    ),
-    options(
-        &["rspec", "cucumber", "minitest"],
-        &["-r", "--require", "-I", "-O", "--options", "-f", "--format"],
-    ),
-    options(
-        &["rubocop", "standardrb", "reek"],
-        &["-r", "--require", "-c", "--config", "--plugin", "-f", "--format"],
-    ),
-    options(
-        &["eslint"],
-        &[
-            "-c",
-            "--config",
-            "-f",
-            "--format",
-            "--plugin",
-            "--rulesdir",
-            "--parser",
-            "--resolve-plugins-relative-to",
-        ],
-    ),
+    Program {
+        valued: values::TESTER,
+        ..options(
+            &["mocha", "ava", "vitest", "nyc", "c8", "tap", "jasmine"],
+            &[
+                "-r",
+                "--require",
+                "--import",
+                "-c",
+                "--config",
+                "--package",
+                "-R",
+                "--reporter",
+                "--ui",
+                "--loader",
+                "--experimental-loader",
+                "--node-option",
+                "--helper",
+                "--globalSetup",
+            ],
+        )
+    },
+    Program {
+        valued: values::TESTER,
+        ..options(
+            &["rspec", "cucumber", "minitest"],
+            &["-r", "--require", "-I", "-O", "--options", "-f", "--format"],
+        )
+    },
+    Program {
+        valued: values::LINTER,
+        ..options(
+            &["rubocop", "standardrb", "reek"],
+            &["-r", "--require", "-c", "--config", "--plugin", "-f", "--format"],
+        )
+    },
+    Program {
+        valued: values::LINTER,
+        ..options(
+            &["eslint"],
+            &[
+                "-c",
+                "--config",
+                "-f",
+                "--format",
+                "--plugin",
+                "--rulesdir",
+                "--parser",
+                "--resolve-plugins-relative-to",
+            ],
+        )
+    },
     options(
         &["stylelint", "babel", "rollup", "vite", "rolldown"],
         &["-c", "--config", "--plugin", "-p", "--plugins"],
     ),
-    options(&["mypy", "dmypy"], &["--config", "--config-file", "--python-executable"]),
-    options(&["flake8"], &["--config", "--append-config", "--require-plugins"]),
-    options(
-        &["phpunit", "pest"],
-        &[
-            "--bootstrap",
-            "-c",
-            "--configuration",
-            "--printer",
-            "--extension",
-            "--include-path",
-            "-d",
-            "--loader",
-            "--prepend",
-        ],
-    ),
+    Program {
+        valued: values::LINTER,
+        ..options(&["mypy", "dmypy"], &["--config", "--config-file", "--python-executable"])
+    },
+    Program {
+        valued: values::LINTER,
+        ..options(&["flake8"], &["--config", "--append-config", "--require-plugins"])
+    },
+    Program {
+        valued: values::TESTER,
+        ..options(
+            &["phpunit", "pest"],
+            &[
+                "--bootstrap",
+                "-c",
+                "--configuration",
+                "--printer",
+                "--extension",
+                "--include-path",
+                "-d",
+                "--loader",
+                "--prepend",
+            ],
+        )
+    },
     options(
         &["phpcs", "phpcbf", "phpstan", "psalm"],
         &["--standard", "--bootstrap", "--runtime-set", "-c", "--config", "-a", "--autoload-file"],
@@ -162,15 +184,18 @@ pub(super) const PROGRAMS: &[Program] = &[
             "-extra-arg",
         ],
     ),
-    options(
-        &["alembic", "mkdocs", "supervisorctl", "supervisord", "squid", "sshd"],
-        &["-c", "--config", "-f", "--config-file", "--configuration", "-o"],
-    ),
+    Program {
+        valued: values::SERVICE,
+        ..options(
+            &["alembic", "mkdocs", "supervisorctl", "supervisord", "squid", "sshd"],
+            &["-c", "--config", "-f", "--config-file", "--configuration", "-o"],
+        )
+    },
     options(&["php-fpm"], &["-y", "--fpm-config", "-c", "-d"]),
     options(&["cdk"], &["-a", "--app"]),
     options(&["sqlmap"], &["--eval", "-c", "--tamper", "--preprocess", "--postprocess"]),
     options(&["ctags"], &["--options", "--options-maybe", "--data-dir"]),
-    options(&["clamscan", "yara"], &["-d", "--database"]),
+    Program { valued: values::SCAN, ..options(&["clamscan", "yara"], &["-d", "--database"]) },
     // Servers, which load the application that an argument names.
     interpreter(
         &["uvicorn", "hypercorn", "gunicorn", "waitress-serve", "daphne", "granian"],
@@ -193,10 +218,23 @@ pub(super) const PROGRAMS: &[Program] = &[
             "--env",
         ],
     ),
-    options(
-        &["celery", "flask"],
-        &["-A", "--app", "--config", "--workdir", "--loader", "-e", "--env-file", "-P", "--pool"],
-    ),
+    Program {
+        valued: values::SERVICE,
+        ..options(
+            &["celery", "flask"],
+            &[
+                "-A",
+                "--app",
+                "--config",
+                "--workdir",
+                "--loader",
+                "-e",
+                "--env-file",
+                "-P",
+                "--pool",
+            ],
+        )
+    },
     options(&["django-admin"], &["--settings", "--pythonpath"]),
     commands(&["pm2"], &[], &[each(&["start"], &["--interpreter", "--node-args"])]),
     // Compilers and runtimes that run what they have compiled, and builds that run their project.
@@ -237,10 +275,13 @@ pub(super) const PROGRAMS: &[Program] = &[
     commands(&["meson"], &[], &[each(&["setup", "configure"], &["-C"])]),
     interpreter(&["jdb"], &[], &["-classpath", "-sourcepath", "-launch", "-attach"]),
     Program { rest: Rest::Each(1), ..options(&["jcmd"], &["-f"]) },
-    options(
-        &["keytool"],
-        &["-providerpath", "-providerclass", "-provider", "-providerarg", "-addprovider", "-J"],
-    ),
+    Program {
+        valued: values::KEYTOOL,
+        ..options(
+            &["keytool"],
+            &["-providerpath", "-providerclass", "-provider", "-providerarg", "-addprovider", "-J"],
+        )
+    },
     Program {
         dash: Dash::Word,
         ..bare(
@@ -341,7 +382,10 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     each(&["run-mailcap", "see", "print", "compose"], &[]),
     // Files and devices.
-    options(&["mkfs", "fsck", "mount"], &["-t", "--types", "--type"]),
+    Program {
+        valued: values::MOUNT,
+        ..options(&["mkfs", "fsck", "mount"], &["-t", "--types", "--type"])
+    },
     options(&["sshfs"], &["-o", "-F"]),
     Program {
         valued: &["-H", "-h", "-l", "-p", "-t", "-o", "-e", "--host", "--hosts", "--user"],

@@ -1,5 +1,6 @@
 //! Package managers, which install what they then run.
 
+use super::values;
 use crate::manifest::program::known::program::{NONE, Program, Rest};
 
 const RUN: Program = Program {
@@ -58,6 +59,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["npm", "pnpm", "yarn", "pip", "pip3", "pipx", "gem", "uv"],
+        valued: values::NPM,
         code: &["--script-shell", "--prefix", "--cwd", "--python"],
         rest: Rest::Commands(&[RUN, INSTALL, BELOW, SETTINGS]),
         instead: "write it as a literal, or list what it may be in an `enum`",

@@ -1,7 +1,8 @@
 //! Programs with arguments or options that are programs themselves: scripts, expressions, and
 //! settings that name a command.
 
-use crate::manifest::program::known::program::{NONE, Program, Rest};
+use super::values;
+use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 
 const IN_EDITOR: &str =
     "edit with a script of your own: `run: {script: ./edit.sh, args: [\"--\", \"${args.x}\"]}`";
@@ -267,14 +268,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["rsync"],
-        valued: &[
-            "--exclude",
-            "--include",
-            "--exclude-from",
-            "--include-from",
-            "--files-from",
-            "-f",
-        ],
+        valued: values::RSYNC,
         code: &["-e", "--rsh", "--rsync-path"],
         instead: "write the program that makes the connection as a literal: `-e, ssh`",
         ..NONE
@@ -302,23 +296,44 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["gdb", "lldb"],
+        valued: values::GDB,
+        dash: Dash::Word,
         code: &[
             "-ex",
             "-iex",
+            "-eiex",
             "-x",
             "-ix",
-            "--eval-command",
-            "--command",
+            "-eix",
+            "-eval-command",
+            "-init-eval-command",
+            "-early-init-eval-command",
+            "-command",
+            "-init-command",
+            "-early-init-command",
+            "-eval",
+            "-data-directory",
+            "-interpreter",
+            "-i",
             "-o",
             "-O",
             "-s",
-            "--args",
+            "-S",
+            "-k",
+            "-K",
+            "-source",
+            "-one-line",
+            "-one-line-before-file",
+            "-source-before-file",
+            "-one-line-on-crash",
+            "-args",
         ],
         instead: "write the commands as a literal, or into a file beside the manifest",
         ..NONE
     },
     Program {
         names: &["wget"],
+        valued: values::WGET,
         code: &["-e", "--execute", "--use-askpass", "--config", "--post-file", "--body-file"],
         instead: "an `http:` tool sends requests without a program",
         ..NONE
@@ -453,14 +468,14 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["tcpdump"],
-        valued: &["-i", "-c", "-w", "-r", "-s", "-C", "-G", "-W"],
+        valued: values::TCPDUMP,
         code: &["-z"],
         instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {
         names: &["nmap"],
-        valued: &["-p", "-oN", "-oX", "-oG", "-T"],
+        valued: values::NMAP,
         code: &["--script", "--script-args", "--script-args-file", "--datadir", "--servicedb"],
         instead: "name the scripts, or list them in an `enum`",
         ..NONE

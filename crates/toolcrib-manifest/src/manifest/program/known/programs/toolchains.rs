@@ -2,6 +2,7 @@
 //! one dash are whole words, or which read options from files.
 
 use super::developer::{TEXT, bare, commands, each, first, interpreter, options};
+use super::values;
 use crate::manifest::program::known::program::{Dash, NONE, Program, Rest};
 use crate::manifest::schema::value_shape::Shape;
 
@@ -42,8 +43,14 @@ const OPENSSL_FILES: &[&str] = &[
 const STORE: Program = Program { names: &["storeutl", "verify"], rest: Rest::Bare, ..OPENSSL };
 
 /// Every other command of openssl.
-const OPENSSL: Program =
-    Program { code: OPENSSL_CODE, files: OPENSSL_FILES, dash: Dash::Word, instead: TEXT, ..NONE };
+const OPENSSL: Program = Program {
+    valued: values::OPENSSL,
+    code: OPENSSL_CODE,
+    files: OPENSSL_FILES,
+    dash: Dash::Word,
+    instead: TEXT,
+    ..NONE
+};
 
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
@@ -223,11 +230,14 @@ pub(super) const PROGRAMS: &[Program] = &[
             ],
         )
     },
-    commands(
-        &["cargo"],
-        &["+", "--config", "-C", "-Z", "--manifest-path"],
-        &[each(&["install"], &["--config", "--git", "--path", "--registry", "--index"])],
-    ),
+    Program {
+        valued: values::CARGO,
+        ..commands(
+            &["cargo"],
+            &["+", "--config", "-C", "-Z", "--manifest-path"],
+            &[each(&["install"], &["--config", "--git", "--path", "--registry", "--index"])],
+        )
+    },
     commands(
         &["rustup"],
         &["+"],
@@ -282,9 +292,15 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program { harmless: Shape::Word, ..first(&["service", "rc-service", "invoke-rc.d"], &[]) },
     options(&["sdiff", "diff3"], &["--diff-program"]),
-    options(&["bat", "batcat", "delta"], &["--pager"]),
-    options(&["fzf"], &["--preview", "--bind", "--with-shell"]),
+    Program { valued: values::BAT, ..options(&["bat", "batcat", "delta"], &["--pager"]) },
+    Program { valued: values::FZF, ..options(&["fzf"], &["--preview", "--bind", "--with-shell"]) },
     options(&["bpftrace"], &["-e", "-c"]),
-    options(&["pylint"], &["--rcfile", "--load-plugins", "--init-hook"]),
-    options(&["prettier", "jest", "webpack"], &["-c", "--config", "--plugin", "--format"]),
+    Program {
+        valued: values::LINTER,
+        ..options(&["pylint"], &["--rcfile", "--load-plugins", "--init-hook"])
+    },
+    Program {
+        valued: values::TESTER,
+        ..options(&["prettier", "jest", "webpack"], &["-c", "--config", "--plugin", "--format"])
+    },
 ];

@@ -1,5 +1,6 @@
 //! Programs that start another program, which their arguments name.
 
+use super::values;
 use crate::manifest::program::known::program::{NONE, Program, Rest, WRAPPED, wrapper};
 
 pub(super) const PROGRAMS: &[Program] = &[
@@ -61,19 +62,21 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["man"],
+        valued: values::MAN,
         code: &["-P", "--pager", "-H", "--html", "-C", "--config-file", "-T", "--troff-device"],
         instead: "write the pager as a literal",
         ..NONE
     },
     Program {
         names: &["split", "gsplit"],
-        valued: &["-a", "--suffix-length", "-b", "--bytes", "-l", "--lines", "-n", "--number"],
+        valued: values::SPLIT,
         code: &["--filter"],
         instead: "write the program that is started as a literal",
         ..NONE
     },
     Program {
         names: &["zip"],
+        valued: values::ZIP,
         code: &["-TT", "-TmTT", "--unzip-command"],
         instead: "write the program that is started as a literal",
         ..NONE

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use toolcrib_core::Toolset;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::Suspension;
@@ -28,9 +29,20 @@ pub struct JournalRow {
 }
 
 impl JournalRow {
-    /// Whether it begins a run of this identity.
-    pub(crate) fn is_begun_by(&self, by: &str) -> bool {
-        matches!(&self.entry, JournalEntry::Started { identity, .. } if identity == by)
+    /// The identity whose run it begins, and whether a server's client has begun it.
+    pub(crate) fn begun_by(&self) -> Option<(&str, bool)> {
+        match &self.entry {
+            JournalEntry::Started { identity, for_client, .. } => Some((identity, *for_client)),
+            _ => None,
+        }
+    }
+
+    /// The toolset to which the run that it begins is limited.
+    pub(crate) fn toolset(&self) -> Option<&Toolset> {
+        match &self.entry {
+            JournalEntry::Started { toolset, .. } => toolset.as_ref(),
+            _ => None,
+        }
     }
 
     /// Whose sub-agent's run it begins.
@@ -63,6 +75,12 @@ pub enum JournalEntry {
         /// The call of another run that started it as a sub-agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<Box<ParentCall>>,
+        /// The toolset of whoever began it. It limits the run for good; that of the agent is not among it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        toolset: Option<Toolset>,
+        /// Whether a client of a server began it, rather than the owner.
+        #[serde(default, skip_serializing_if = "is_false")]
+        for_client: bool,
     },
     /// Somebody said something to the model.
     Input {
@@ -119,6 +137,11 @@ pub enum JournalEntry {
         /// The tools' own names by the provider's names for them, where the two differ.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         names: BTreeMap<String, String>,
+    },
+    /// The model answered in words although its answer has a schema, and was told so.
+    AnswerRefused {
+        /// What it was told.
+        item: Item,
     },
     /// The request of a summary is about to be sent, so that the conversation becomes shorter.
     SummaryRequested {
@@ -230,6 +253,7 @@ impl JournalEntry {
             Self::ModelRequested { .. } => "model_requested",
             Self::ModelLost { .. } => "model_lost",
             Self::ModelAnswered { .. } => "model_answered",
+            Self::AnswerRefused { .. } => "answer_refused",
             Self::SummaryRequested { .. } => "summary_requested",
             Self::Compacted(_) => "compacted",
             Self::CallsStarted { .. } => "calls_started",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcrib_core::clock::{Clock, SystemClock};
 use toolcrib_core::run::{Journal, MemoryRuns};
-use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_core::{Executor, Registry, Toolset, TurnOptions};
 use toolcrib_tool::{DefinitionError, Layer, Source};
 
 use super::{Agent, AgentEvent, AgentState, EventListener};
@@ -25,6 +25,8 @@ pub struct AgentBuilder {
     models: Vec<Arc<dyn ModelClient>>,
     journal: Option<Arc<dyn Journal>>,
     options: TurnOptions,
+    caller_toolset: Option<Toolset>,
+    for_clients: bool,
     name: String,
     instructions: Option<String>,
     budget: Budget,
@@ -46,6 +48,8 @@ impl AgentBuilder {
             models: vec![model],
             journal: None,
             options: TurnOptions::default(),
+            caller_toolset: None,
+            for_clients: false,
             name: "agent".to_owned(),
             instructions: None,
             budget: Budget::default(),
@@ -76,10 +80,28 @@ impl AgentBuilder {
     }
 
     /// Sets on whose behalf it works and with which tools, services and rights. The session of its calls is always the
-    /// run, and their deadline is what is left of the run's time.
+    /// run, and their deadline is what is left of the run's time. A run keeps the toolset with which it began: whoever
+    /// continues it has the tools that are in both.
     #[must_use]
     pub fn turn_options(mut self, options: TurnOptions) -> Self {
+        self.caller_toolset = options.own_toolset().cloned();
         self.options = options;
+        self
+    }
+
+    /// Limits it to a toolset of its own within that of its [turn options](Self::turn_options), which have to be set
+    /// before. Runs do not keep this one: a run that is continued has the agent's toolset as it is then.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.options = self.options.narrow(toolset);
+        self
+    }
+
+    /// Marks its runs as those of a server's clients. It then knows only runs with this mark, so that no client gets at
+    /// the runs of the owner, whatever their identity. An agent without the mark knows all runs of its identity.
+    #[must_use]
+    pub fn for_clients(mut self) -> Self {
+        self.for_clients = true;
         self
     }
 
@@ -191,6 +213,8 @@ impl AgentBuilder {
             models,
             journal,
             options,
+            caller_toolset,
+            for_clients,
             name,
             instructions,
             budget,
@@ -209,6 +233,8 @@ impl AgentBuilder {
             models,
             journal: journal.unwrap_or_else(|| Arc::new(MemoryRuns::new())),
             options,
+            caller_toolset,
+            for_clients,
             name,
             instructions,
             budget,

@@ -87,6 +87,7 @@ impl Driver<'_> {
                 }
                 match self.agent.for_child(&task.parent) {
                     Ok(mut agent) => {
+                        agent.for_clients = self.run.is_for_client();
                         let (budget, spent) = (self.run.budget(), self.run.spent());
                         agent.budget = share(&agent.budget, budget, spent, siblings);
                         let (agent, control) = (Arc::new(agent), self.control.for_child());

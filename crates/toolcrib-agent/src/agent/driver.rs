@@ -65,7 +65,10 @@ impl<'a> Driver<'a> {
             agent: agent.name.clone(),
             budget: agent.budget.clone(),
             poll_tools: agent.poll_tools.clone(),
+            // A sub-agent's run has the limits of the run that started it.
+            toolset: agent.caller_toolset.clone().filter(|_| parent.is_none()),
             parent,
+            for_client: agent.for_clients,
         };
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
@@ -212,6 +215,10 @@ impl<'a> Driver<'a> {
             let is_at_rest = matches!(step, Step::Append(_) | Step::Over);
             if !is_at_rest && let Some(stop) = self.control.stop() {
                 return self.stop(stop).await;
+            }
+            if let Some(entry) = self.after_words().await {
+                self.append(vec![entry]).await?;
+                continue;
             }
             match step {
                 Step::Append(entries) => self.append(entries).await?,

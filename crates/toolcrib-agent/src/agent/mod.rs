@@ -1,5 +1,6 @@
 //! An agent: a model, tools, and the limits within which they work together.
 
+mod answer;
 mod asking;
 mod builder;
 mod calls;
@@ -32,7 +33,7 @@ use toolcrib_wire::model::Item;
 
 use crate::JournalRow;
 use crate::budget::Budget;
-use crate::children::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK};
+use crate::children::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK, new_task_of};
 use crate::children::{SubAgentLimits, is_group, tasks};
 use crate::compaction::Compaction;
 use crate::journal;
@@ -63,6 +64,10 @@ struct AgentState {
     models: Vec<Arc<dyn ModelClient>>,
     journal: Arc<dyn Journal>,
     options: TurnOptions,
+    /// The toolset of whoever begins runs, without the agent's own.
+    caller_toolset: Option<Toolset>,
+    /// Whether it works for clients of a server, who know only runs that clients began.
+    for_clients: bool,
     name: String,
     instructions: Option<String>,
     budget: Budget,
@@ -286,8 +291,7 @@ impl Agent {
     ) -> Result<Vec<(Seq, JournalRow)>, AgentError> {
         let journal = &*self.0.journal;
         let first = journal::read(journal, run, 0, 1).await?.ok_or(AgentError::Unknown)?;
-        let identity = self.0.identity();
-        let is_own = first.first().is_some_and(|(_, row)| row.is_begun_by(&identity));
+        let is_own = first.first().is_some_and(|(_, row)| self.0.may_know(row));
         let rows = journal::read(journal, run, after, limit).await?;
         rows.filter(|_| is_own).ok_or(AgentError::Unknown)
     }
@@ -309,8 +313,10 @@ impl Agent {
             for run in page {
                 match journal::read(journal, run.id(), 0, 1).await {
                     Ok(Some(first)) => {
-                        let is_root = first.iter().all(|(_, row)| row.parent().is_none());
-                        runs.extend(is_root.then_some(run));
+                        let is_listed = |(_, row): &(Seq, JournalRow)| {
+                            row.parent().is_none() && self.0.may_know(row)
+                        };
+                        runs.extend(first.iter().all(is_listed).then_some(run));
                     }
                     // It is no agent's, or was removed since it was listed.
                     Ok(None) | Err(StoreError::Expired) => {}
@@ -325,6 +331,14 @@ impl Agent {
             }
         }
         Ok(runs)
+    }
+}
+
+impl Agent {
+    /// Its name and the first line of its instructions.
+    fn in_one_line(&self) -> (&str, &str) {
+        let lines = self.0.instructions.as_deref().unwrap_or_default().lines();
+        (&self.0.name, lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
     }
 }
 
@@ -350,15 +364,20 @@ impl AgentState {
     fn definitions(&self, turn: &Turn) -> Vec<Arc<ToolDefinition>> {
         let starts_others = self.depth < self.sub_agents.max_depth;
         let is_offered = |one: &&Arc<ToolDefinition>| match one.name() {
-            MULTI_AGENT | NEW_TASK => starts_others,
+            MULTI_AGENT => starts_others,
+            NEW_TASK => starts_others && !self.agents.is_empty(),
             ATTEMPT_COMPLETION => self.completion.is_none(),
             _ => true,
         };
         let others = turn.definitions().iter().filter(is_offered);
-        let Some(own) = &self.completion else { return others.cloned().collect() };
+        let others = others.map(|one| match one.name() {
+            NEW_TASK => new_task_of(one, self.agents.values().map(Agent::in_one_line)),
+            _ => Arc::clone(one),
+        });
+        let Some(own) = &self.completion else { return others.collect() };
         let snapshot = own.registry().snapshot();
         let own = Toolset::new().view(&snapshot);
-        let mut all: Vec<_> = others.chain(own.definitions()).cloned().collect();
+        let mut all: Vec<_> = others.chain(own.definitions().iter().cloned()).collect();
         all.sort_by(|a, b| a.name().cmp(b.name()));
         all
     }
@@ -371,8 +390,15 @@ impl AgentState {
         Box::pin(async move {
             let first =
                 journal::read(&*self.journal, run, 0, 1).await?.ok_or(AgentError::Unknown)?;
-            let parent = first.first().and_then(|(_, row)| row.parent());
-            let Some(parent) = parent else { return Ok(Arc::clone(self)) };
+            let (_, first) = first.first().ok_or(AgentError::Unknown)?;
+            let Some(parent) = first.parent() else {
+                if !self.may_know(first) {
+                    return Err(AgentError::Unknown);
+                }
+                return Ok(first
+                    .toolset()
+                    .map_or_else(|| Arc::clone(self), |toolset| Arc::new(self.within(toolset))));
+            };
             let above = self.for_run(&parent.run).await?;
             Ok(Arc::new(above.for_child(parent)?))
         })
@@ -406,7 +432,22 @@ impl AgentState {
         let state = AgentRun::fold(rows);
         let state = state.map_err(|source| AgentError::Corrupt { run: run.clone(), source })?;
         // Others' runs do not exist for this identity.
-        if state.identity() == self.identity() { Ok(state) } else { Err(AgentError::Unknown) }
+        let is_own = state.identity() == self.identity();
+        let is_known = is_own && (state.is_for_client() || !self.for_clients);
+        if is_known { Ok(state) } else { Err(AgentError::Unknown) }
+    }
+
+    /// Whether the run that this row begins exists for whoever it works for.
+    fn may_know(&self, first: &JournalRow) -> bool {
+        first.begun_by().is_some_and(|(identity, for_client)| {
+            identity == self.identity() && (for_client || !self.for_clients)
+        })
+    }
+
+    /// This agent, limited to the toolset with which a run began.
+    fn within(&self, toolset: &Toolset) -> Self {
+        let options = self.options.clone().narrow(toolset.clone());
+        Self { options, ..self.clone() }
     }
 
     /// On whose behalf it works.

@@ -18,6 +18,11 @@ pub const NEW_TASK: &str = "new_task";
 /// The tool that ends a run with its result.
 pub const ATTEMPT_COMPLETION: &str = "attempt_completion";
 
+/// What `new_task` does, without the names of the agents, which each run adds.
+const NEW_TASK_DOES: &str = "Give a task to one of the configured agents. Returns its answer.";
+/// The characters of an agent's line in the description of `new_task`.
+const AGENT_LINE: usize = 200;
+
 /// The ticket of calls that wait for sub-agents. Which these are follows from the call.
 pub(crate) const TICKET: &str = "sub-agents";
 
@@ -102,7 +107,7 @@ pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
         }));
     let new_task = ToolDefinition::builder(NEW_TASK)
         .idempotent(true)
-        .description("Give a task to one of the configured agents. Returns its answer.")
+        .description(NEW_TASK_DOES)
         .input_schema(json!({
             "type": "object",
             "properties": {
@@ -123,6 +128,29 @@ pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
         ToolEntry::new(new_task.build()?, start, system()),
         completion(&json!({"description": "The result, complete and final."}), system())?,
     ])
+}
+
+/// The definition of `new_task` for an agent that can start these, each with the first line of its instructions. Another
+/// tool of this name stays as it is.
+pub(crate) fn new_task_of<'a>(
+    definition: &Arc<ToolDefinition>,
+    agents: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Arc<ToolDefinition> {
+    if definition.description() != NEW_TASK_DOES {
+        return Arc::clone(definition);
+    }
+    let mut description = format!("{NEW_TASK_DOES} The agents are:");
+    let mut names = Vec::new();
+    for (name, line) in agents {
+        let line: String = line.chars().take(AGENT_LINE).collect();
+        description +=
+            &if line.is_empty() { format!("\n- {name}") } else { format!("\n- {name}: {line}") };
+        names.push(name);
+    }
+    let mut schema = definition.input_schema().clone();
+    schema["properties"]["agent_name"]["enum"] = json!(names);
+    let own = definition.to_builder().description(description).input_schema(schema).build();
+    own.map_or_else(|_| Arc::clone(definition), Arc::new)
 }
 
 /// The tool `attempt_completion` with a result of this schema.

@@ -12,7 +12,7 @@ use super::calls::{CallState, RoundCall};
 use super::compaction::Compactions;
 use super::context::Context;
 use super::{AgentRun, FailureReason, Outcome, Phase, Refusal};
-use crate::budget::{Cost, Spent};
+use crate::budget::{Cost, Limit, Spent};
 use crate::children::ChildEnd;
 use crate::entry::{FORMAT, JournalEntry, JournalRow, StartedCall};
 use crate::guard::{LoopGuard, call_key};
@@ -44,7 +44,16 @@ impl AgentRun {
     pub fn begin(row: JournalRow) -> Result<Self, InvalidRow> {
         let invalid = |problem: String| InvalidRow { row: 1, problem };
         let JournalRow { at, entry } = row;
-        let JournalEntry::Started { format, identity, agent, budget, poll_tools, parent } = entry
+        let JournalEntry::Started {
+            format,
+            identity,
+            agent,
+            budget,
+            poll_tools,
+            parent,
+            toolset,
+            for_client,
+        } = entry
         else {
             return Err(invalid("it does not begin a run".to_owned()));
         };
@@ -59,6 +68,8 @@ impl AgentRun {
             budget,
             poll_tools,
             parent,
+            toolset,
+            for_client,
             version: 1,
             created_at: at,
             last_at: at,
@@ -75,6 +86,7 @@ impl AgentRun {
             call_ids: Arc::default(),
             guard: LoopGuard::default(),
             repetitions: 0,
+            refused_answers: 0,
             noticed: HashSet::new(),
         })
     }
@@ -171,6 +183,14 @@ impl AgentRun {
             JournalEntry::ModelAnswered { items, usage, cost, stop, names } => {
                 self.answer(items, usage, cost, &stop, &names)?;
             }
+            JournalEntry::AnswerRefused { item } => {
+                if !matches!(self.phase, Phase::Said { .. }) {
+                    return Err("there is no answer to refuse");
+                }
+                self.refused_answers += 1;
+                self.phase = Phase::Ready;
+                self.context.push(vec![item]);
+            }
             JournalEntry::Compacted(compacted) => self.shorten(compacted)?,
             JournalEntry::CallsStarted { calls } => self.start(calls)?,
             JournalEntry::CallFinished { result, repetition } => {
@@ -230,8 +250,9 @@ impl AgentRun {
         self.compactions.refusal = None;
         let calls = self.calls_of(&items, names)?;
         self.phase = if calls.is_empty() {
-            after_words(&items, stop)
+            after_words(&items, stop, last)
         } else {
+            self.refused_answers = 0;
             let refusal = match last {
                 Some(limit) => Some(Refusal::LastRound(limit)),
                 None if stop.completes_calls() => None,
@@ -264,6 +285,7 @@ impl AgentRun {
         }
         self.paused = None;
         self.repetitions = 0;
+        self.refused_answers = 0;
         self.guard = LoopGuard::default();
         self.phase = Phase::Ready;
         self.context.push(items);
@@ -448,7 +470,7 @@ fn check_messages(items: &[Item]) -> Result<(), &'static str> {
 }
 
 /// What follows an answer without calls.
-fn after_words(items: &[ModelItem], stop: &StopReason) -> Phase {
+fn after_words(items: &[ModelItem], stop: &StopReason, last: Option<Limit>) -> Phase {
     let text: String = items
         .iter()
         .filter_map(|item| match item.view() {
@@ -461,7 +483,7 @@ fn after_words(items: &[ModelItem], stop: &StopReason) -> Phase {
         Phase::Ending(Outcome::Failed { reason, message: message.to_owned(), text })
     };
     match stop {
-        StopReason::End | StopReason::Calls => Phase::Ending(Outcome::Completed { text }),
+        StopReason::End | StopReason::Calls => Phase::Said { text, last },
         // The provider wants the conversation again, and goes on.
         StopReason::Paused => Phase::Ready,
         StopReason::ContextExceeded => {

@@ -60,6 +60,8 @@ impl History {
             budget: Budget::default(),
             poll_tools: Vec::new(),
             parent: None,
+            toolset: None,
+            for_client: false,
         };
         let row = JournalRow { at: Timestamp::from_unix_millis(0), entry: started };
         let window = 1_000 + random.below(5_000);

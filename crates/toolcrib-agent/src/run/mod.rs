@@ -14,6 +14,7 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use toolcrib_core::Toolset;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::Seq;
 use toolcrib_core::suspension::{Answer, Suspension, Waiting};
@@ -48,6 +49,8 @@ pub struct AgentRun {
     budget: Budget,
     poll_tools: Vec<String>,
     parent: Option<Box<ParentCall>>,
+    toolset: Option<Toolset>,
+    for_client: bool,
     version: Seq,
     created_at: Timestamp,
     last_at: Timestamp,
@@ -70,6 +73,8 @@ pub struct AgentRun {
     guard: LoopGuard,
     /// Consecutive rounds in which every call repeated earlier ones.
     repetitions: u32,
+    /// Consecutive answers in words that were refused.
+    refused_answers: u32,
     /// The limits that the model was told about.
     noticed: HashSet<Limit>,
 }
@@ -85,6 +90,8 @@ enum Phase {
     Summarizing { attempt: u32 },
     /// Calls of the last answer have no answer yet.
     Calling { calls: Vec<RoundCall>, refusal: Option<Refusal> },
+    /// The last answer is words without calls, and complete. `last` is the limit that made its round the last one.
+    Said { text: String, last: Option<Limit> },
     /// The last answer ends the run.
     Ending(Outcome),
 }
@@ -146,6 +153,29 @@ impl AgentRun {
     /// Whose sub-agent it is.
     pub fn parent(&self) -> Option<&ParentCall> {
         self.parent.as_deref()
+    }
+
+    /// The toolset of whoever began it, which limits it for good.
+    pub fn toolset(&self) -> Option<&Toolset> {
+        self.toolset.as_ref()
+    }
+
+    /// Whether a client of a server began it, rather than the owner.
+    pub fn is_for_client(&self) -> bool {
+        self.for_client
+    }
+
+    /// The complete answer without calls that is about to end the run, with the limit that made its round the last one.
+    pub(crate) fn said(&self) -> Option<(&str, Option<Limit>)> {
+        match &self.phase {
+            Phase::Said { text, last } if self.outcome.is_none() => Some((text, *last)),
+            _ => None,
+        }
+    }
+
+    /// Consecutive answers in words that were refused.
+    pub(crate) fn refused_answers(&self) -> u32 {
+        self.refused_answers
     }
 
     /// Why it is paused, if it is.

@@ -31,6 +31,7 @@ impl AgentRun {
             return Step::Paused;
         }
         match &self.phase {
+            Phase::Said { text, .. } => finish(Outcome::Completed { text: text.clone() }),
             Phase::Ending(outcome) => finish(outcome.clone()),
             Phase::Calling { calls, refusal } => self.next_of_calls(calls, *refusal),
             // A request without an answer: its process ended.

@@ -71,6 +71,8 @@ pub enum FailureReason {
     Filtered,
     /// The final answer was stopped by its limit on length, or for an unknown reason.
     Incomplete,
+    /// The final answer does not match the schema of the agent's answers.
+    InvalidAnswer,
     /// A limit of the budget was reached, and the last round gave no answer.
     #[serde(untagged)]
     Budget(Limit),
@@ -85,6 +87,7 @@ impl FailureReason {
             Self::Refused => "refused",
             Self::Filtered => "filtered",
             Self::Incomplete => "incomplete",
+            Self::InvalidAnswer => "invalid_answer",
             Self::Budget(limit) => limit.as_str(),
         }
     }

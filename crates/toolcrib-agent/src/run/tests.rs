@@ -17,6 +17,8 @@ fn started() -> JournalEntry {
         budget: Budget::default(),
         poll_tools: Vec::new(),
         parent: None,
+        toolset: None,
+        for_client: false,
     }
 }
 

@@ -12,6 +12,7 @@ mod journals;
 mod kills;
 mod limits;
 mod model_faults;
+mod owners;
 mod previews;
 mod restarts;
 mod steering;

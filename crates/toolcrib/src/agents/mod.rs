@@ -152,13 +152,6 @@ impl Toolcrib {
         let own = config.agents.get(name).ok_or_else(unknown)?;
         others.begin(name)?;
         let starts_others = !own.sub_agents.is_empty();
-        let options = match &own.toolset {
-            Some(toolset) => {
-                let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
-                options.narrow(if starts_others { with_tools(toolset) } else { toolset })
-            }
-            None => options,
-        };
         let mut compaction = own.compaction.compaction();
         if let Some(model) = &own.compaction.model {
             compaction = compaction.model(self.model(config, model)?);
@@ -171,6 +164,10 @@ impl Toolcrib {
             .compaction(compaction)
             .sub_agents(limits);
         let mut builder = self.with_journal(builder);
+        if let Some(toolset) = &own.toolset {
+            let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
+            builder = builder.toolset(if starts_others { with_tools(toolset) } else { toolset });
+        }
         if let Some(text) = &own.instruction {
             builder = builder.instructions(text);
         }

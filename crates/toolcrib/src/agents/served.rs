@@ -44,7 +44,8 @@ impl AgentRuns for Toolcrib {
                     error => unusable(&error),
                 })?,
             };
-            let agent = self.agent(&name, client).map_err(|error| unusable(&error))?.build();
+            let builder = self.agent(&name, client).map_err(|error| unusable(&error))?;
+            let agent = builder.for_clients().build();
             let begun = Box::pin(agent.begin(input)).await.map_err(problem)?;
             Ok(begun.id().clone())
         })
@@ -116,7 +117,8 @@ impl Toolcrib {
     /// An agent that asks no model, to read and cancel runs.
     fn reader(&self, client: TurnOptions) -> Agent {
         let model = Arc::new(ScriptedModel::new([]));
-        let builder = Agent::builder(self.executor().clone(), model).turn_options(client);
+        let builder = Agent::builder(self.executor().clone(), model);
+        let builder = builder.turn_options(client).for_clients();
         match self.runs() {
             Some(journal) => builder.journal(Arc::clone(journal)).build(),
             None => builder.build(),
@@ -133,7 +135,8 @@ impl Toolcrib {
         };
         let name: AgentName =
             agent.parse().map_err(|error: &str| AgentRunError::Invalid(error.to_owned()))?;
-        Ok(self.agent(&name, client).map_err(|error| unusable(&error))?.build())
+        let builder = self.agent(&name, client).map_err(|error| unusable(&error))?;
+        Ok(builder.for_clients().build())
     }
 }
 
@@ -254,12 +257,16 @@ fn waiting(call: &Suspension) -> AgentWaitingCall {
 
 /// A row without what only the server needs to continue a suspended call.
 fn shown_row((seq, row): (Seq, JournalRow)) -> Result<AgentRunRow, AgentRunError> {
-    let entry: Value = match &row.entry {
+    let mut entry: Value = match &row.entry {
         JournalEntry::CallSuspended { suspension } => {
             json!({"call_suspended": {"suspension": waiting(suspension)}})
         }
         entry => serde_json::to_value(entry)
             .map_err(|error| AgentRunError::Internal(error.to_string()))?,
     };
+    if let Some(started) = entry.get_mut("started").and_then(Value::as_object_mut) {
+        // Its context values are the host's.
+        started.remove("toolset");
+    }
     Ok(AgentRunRow { seq, at: row.at.unix_millis(), entry })
 }

@@ -75,8 +75,8 @@ pub(super) async fn find(crib: &Toolcrib, named: &str) -> anyhow::Result<StoredR
         let runs = all(crib).await?;
         let mut fits = runs.iter().filter(|run| run.id().as_str().starts_with(named));
         match (named, fits.next(), fits.next()) {
-            ("last", ..) => match runs.last() {
-                Some(last) => last.id().clone(),
+            ("last", ..) => match last(crib, &runs).await? {
+                Some(last) => last,
                 None => bail!("there is no run yet"),
             },
             (_, Some(only), None) => only.id().clone(),
@@ -90,6 +90,19 @@ pub(super) async fn find(crib: &Toolcrib, named: &str) -> anyhow::Result<StoredR
         Some(run) => Ok(run),
         None => bail!("there is no run `{shown}`: `toolcrib runs list` shows the runs"),
     }
+}
+
+/// The last run that the command line itself began, rather than a client of a server.
+async fn last(crib: &Toolcrib, runs: &[RunCursor]) -> anyhow::Result<Option<RunId>> {
+    let reader = reader(crib);
+    for run in runs.iter().rev() {
+        let first = reader.rows(run.id(), 0, 1).await?;
+        let begun = first.first().map(|(_, row)| &row.entry);
+        if matches!(begun, Some(JournalEntry::Started { for_client: false, .. })) {
+            return Ok(Some(run.id().clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// A run of this command line's identity; those of others do not exist for it.

@@ -168,6 +168,9 @@ impl Progress {
                 state.note(format!("{WARNING}the limit {limit} is near{WARNING:#}"));
             }
             JournalEntry::ModelRequested { .. } if is_own => state.text.clear(),
+            JournalEntry::AnswerRefused { .. } => {
+                state.note(format!("{WARNING}no answer of the schema, asking again{WARNING:#}"));
+            }
             JournalEntry::Compacted(_) => {
                 state.note(format!("{FAINT}the conversation became shorter{FAINT:#}"));
             }

@@ -1,0 +1,101 @@
+//! Whose runs are: the toolset with which they began, and clients of a server beside the owner.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
+use toolcrib_agent::{Agent, AgentBuilder, AgentError, RunControl};
+use toolcrib_core::run::MemoryRuns;
+use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
+
+use crate::fixture::executor;
+
+fn only(tools: &[&str]) -> Toolset {
+    tools.iter().fold(Toolset::new(), |set, tool| set.include(ToolFilter::new().name(*tool)))
+}
+
+fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_run_has_the_tools_with_which_it_began_and_which_whoever_continues_it_has() {
+    let model = Arc::new(ScriptedModel::answering(|_| ScriptedTurn::text("Well.")));
+    let journal = Arc::new(MemoryRuns::new());
+    let executor = executor(&Arc::default());
+    let of = |options: TurnOptions| -> AgentBuilder {
+        Agent::builder(executor.clone(), model.clone())
+            .journal(journal.clone())
+            .turn_options(options)
+    };
+    let begins = of(TurnOptions::default().toolset(only(&["add", "write"])));
+    let report =
+        begins.toolset(only(&["add", "write", "slow"])).build().run("Begin.").await.unwrap();
+    for (options, tools) in [
+        (TurnOptions::default(), &["add", "write"][..]),
+        (TurnOptions::default().toolset(only(&["write", "deploy"])), &["write"]),
+        (TurnOptions::default().toolset(only(&["deploy"])), &[]),
+    ] {
+        let agent = of(options).build();
+        agent.send(report.id(), "Go on.", &RunControl::new()).await.unwrap();
+        assert_eq!(offered(model.requests().last().unwrap()), tools);
+    }
+    assert_eq!(offered(&model.requests()[0]), ["add", "write"]);
+    let narrower = of(TurnOptions::default()).toolset(only(&["write"])).build();
+    narrower.send(report.id(), "Go on.", &RunControl::new()).await.unwrap();
+    assert_eq!(
+        offered(model.requests().last().unwrap()),
+        ["write"],
+        "the agent's own as it is now"
+    );
+}
+
+#[tokio::test]
+async fn clients_of_a_server_know_only_runs_that_clients_began_and_the_owner_knows_all() {
+    let model = Arc::new(ScriptedModel::answering(|_| ScriptedTurn::text("Well.")));
+    let journal = Arc::new(MemoryRuns::new());
+    let builder = || {
+        let builder = Agent::builder(executor(&Arc::default()), model.clone());
+        builder.journal(journal.clone())
+    };
+    let (owner, client) = (builder().build(), builder().for_clients().build());
+    let own = owner.run("Hello.").await.unwrap().id().clone();
+    let others = client.run("Hello.").await.unwrap().id().clone();
+    let control = RunControl::new();
+    for refused in [
+        client.load(&own).await.err(),
+        client.resume(&own).await.err(),
+        client.send(&own, "And?", &control).await.err(),
+        client.cancel(&own, "no").await.err(),
+        client.rows(&own, 0, 9).await.err(),
+    ] {
+        assert!(matches!(refused, Some(AgentError::Unknown)), "{refused:?}");
+    }
+    let ids = |runs: Vec<toolcrib_core::run::RunCursor>| -> Vec<_> {
+        runs.iter().map(|run| run.id().clone()).collect()
+    };
+    assert_eq!(ids(client.runs(None, 9).await.unwrap()), std::slice::from_ref(&others));
+    assert_eq!(owner.runs(None, 9).await.unwrap().len(), 2);
+    owner.send(&others, "And?", &control).await.unwrap();
+    assert!(client.load(&others).await.is_ok(), "it stays the client's");
+}
+
+#[tokio::test]
+async fn a_model_is_told_the_names_of_the_agents_to_which_it_can_give_tasks() {
+    let model = Arc::new(ScriptedModel::answering(|_| ScriptedTurn::text("Well.")));
+    let executor = executor(&Arc::default());
+    let of = |name: &str| Agent::builder(executor.clone(), model.clone()).name(name);
+    let reader = of("reader").instructions("\n Read and summarize.\nThen stop.").build();
+    let agent = of("lead").sub_agent(reader).sub_agent(of("writer").build()).build();
+    agent.run("Lead.").await.unwrap();
+    of("alone").build().run("Work.").await.unwrap();
+    let requests = model.requests();
+    let tools = requests[0]["tools"].as_array().unwrap();
+    let is_it = |tool: &&Value| tool["function"]["name"] == "new_task";
+    let tool = &tools.iter().find(is_it).unwrap()["function"];
+    assert_eq!(tool["parameters"]["properties"]["agent_name"]["enum"], json!(["reader", "writer"]));
+    let told = tool["description"].as_str().unwrap();
+    assert!(told.ends_with("- reader: Read and summarize.\n- writer"), "{told}");
+    assert!(!offered(&requests[1]).contains(&"new_task"), "there is nobody to give a task to");
+}

@@ -3,6 +3,7 @@
 mod approved;
 mod attachments;
 mod harness;
+mod owners;
 mod resuming;
 mod running;
 mod served;

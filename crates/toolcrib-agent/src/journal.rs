@@ -40,6 +40,13 @@ pub(crate) fn entry_of(run: Option<&AgentRun>, row: &JournalRow, body: Value) ->
             Some(call) => step.answering(call),
             None => step,
         },
+        // A call that waited runs again.
+        JournalEntry::CallsStarted { calls } => match calls.as_slice() {
+            [only] if run.is_some_and(|run| run.repeatable_wait(only.id.as_str()).is_some()) => {
+                number(only.id.as_str()).map_or(step.clone(), |call| step.answering(call))
+            }
+            _ => step,
+        },
         JournalEntry::Finished { .. } => step.ending(),
         _ => step,
     })

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use toolcrib_core::run::{Run, RunError};
+use toolcrib_core::run::{Run, RunError, is_lost};
 use toolcrib_core::suspension::{Answer, Resolution, Submission, SuspensionId};
 use toolcrib_tool::CallId;
 
@@ -46,6 +46,7 @@ impl Driver<'_> {
         if matches!(update, CallUpdate::TakeOver { with_groups: false }) {
             answers.retain(|one| !matches!(one, Answer::Suspended(call) if is_group(call)));
         }
+        let takes_over = matches!(update, CallUpdate::TakeOver { .. });
         let mut core = Run::from_answers(&turn, answers)?;
         let updated: Result<(), RunError> = match update {
             CallUpdate::TakeOver { .. } => core.expire(&turn).await.map(drop),
@@ -62,7 +63,13 @@ impl Driver<'_> {
             if let Some(result) =
                 answered.find(|result| result.call_id().as_str() == waiting.call_id())
             {
-                entries.push(finished(result));
+                let again = self.run.repeatable_wait(waiting.call_id());
+                let again = again.filter(|_| takes_over && is_lost(&result) && !is_group(waiting));
+                entries.push(match again {
+                    // It runs again, and asks again for what it waited for.
+                    Some(started) => JournalEntry::CallsStarted { calls: vec![started.clone()] },
+                    None => finished(result),
+                });
             } else if let Some(now) =
                 core.outstanding().find(|now| now.call_id() == waiting.call_id())
                 && now.id() != waiting.id()

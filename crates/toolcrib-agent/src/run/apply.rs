@@ -335,7 +335,7 @@ impl AgentRun {
                     tool: Arc::from(name.as_str()),
                     arguments: made.arguments().as_str().to_owned(),
                     state: CallState::Planned,
-                    terminal: false,
+                    started: None,
                     is_repetition: false,
                     ends: Vec::new(),
                 }
@@ -359,13 +359,16 @@ impl AgentRun {
             let Some(call) = call else { return Err("it starts an unknown call") };
             match &call.state {
                 CallState::Planned => self.spent.calls += 1,
-                CallState::Started(_) => {}
-                CallState::Waiting(_) | CallState::Done(_) => {
-                    return Err("it starts a call that has an answer");
+                CallState::Started => {}
+                // Its answer was lost with the process that had resolved it.
+                CallState::Waiting(_) if call.is_repeatable() => {}
+                CallState::Waiting(_) => {
+                    return Err("it starts a call that waits and cannot be repeated");
                 }
+                CallState::Done(_) => return Err("it starts a call that has an answer"),
             }
-            call.terminal = started.terminal;
-            call.state = CallState::Started(started);
+            call.state = CallState::Started;
+            call.started = Some(started);
         }
         Ok(())
     }
@@ -414,6 +417,7 @@ impl AgentRun {
         let mut all_repeat = true;
         let mut group = Vec::with_capacity(calls.len());
         for call in calls {
+            let is_terminal = call.is_terminal();
             let CallState::Done(result) = call.state else { continue };
             let key = call_key(&call.tool, &call.arguments);
             if call.is_repetition {
@@ -424,7 +428,7 @@ impl AgentRun {
                     self.guard.record(key, &result);
                 }
             }
-            if call.terminal && result.is_success() {
+            if is_terminal && result.is_success() {
                 end.get_or_insert_with(|| result.text().into_owned());
             }
             group.push(Item::Result(result));

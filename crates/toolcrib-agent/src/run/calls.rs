@@ -16,8 +16,8 @@ pub(super) struct RoundCall {
     pub(super) tool: Arc<str>,
     pub(super) arguments: String,
     pub(super) state: CallState,
-    /// Whether its success ends the run.
-    pub(super) terminal: bool,
+    /// How it was started last.
+    pub(super) started: Option<StartedCall>,
     /// Whether it was not run because it repeats earlier calls.
     pub(super) is_repetition: bool,
     /// The sub-agents that have ended, of a call that waits for some.
@@ -30,7 +30,7 @@ pub(super) enum CallState {
     /// It was not started.
     Planned,
     /// It was started; nothing is known of it since.
-    Started(StartedCall),
+    Started,
     /// It waits.
     Waiting(Box<Suspension>),
     /// It has its answer.
@@ -42,11 +42,21 @@ impl RoundCall {
         matches!(self.state, CallState::Done(_))
     }
 
+    /// Whether its tool is read-only or idempotent.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.started.as_ref().is_some_and(|started| started.repeatable)
+    }
+
+    /// Whether its success ends the run.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.started.as_ref().is_some_and(|started| started.terminal)
+    }
+
     /// The call, if it may have to be run.
     pub(super) fn to_plan(&self) -> Option<PlannedCall> {
         let lost = match &self.state {
             CallState::Planned => None,
-            CallState::Started(started) => Some(started.clone()),
+            CallState::Started => self.started.clone(),
             CallState::Waiting(_) | CallState::Done(_) => return None,
         };
         Some(PlannedCall::new(

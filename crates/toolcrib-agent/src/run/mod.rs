@@ -261,15 +261,22 @@ impl AgentRun {
         let answer = |call: &RoundCall| match &call.state {
             CallState::Waiting(suspension) => Some(Answer::Suspended(suspension.clone())),
             CallState::Done(result) => Some(Answer::Done((**result).clone())),
-            CallState::Planned | CallState::Started(_) => None,
+            CallState::Planned | CallState::Started => None,
         };
         self.calls().iter().filter_map(answer).collect()
     }
 
     /// The ids of calls that were started and of which nothing is known since.
     pub(crate) fn lost_calls(&self) -> impl Iterator<Item = &CallId> {
-        let lost = |call: &&RoundCall| matches!(call.state, CallState::Started(_));
+        let lost = |call: &&RoundCall| matches!(call.state, CallState::Started);
         self.calls().iter().filter(lost).map(|call| &call.id)
+    }
+
+    /// How a waiting call whose tool is read-only or idempotent was started.
+    pub(crate) fn repeatable_wait(&self, id: &str) -> Option<&crate::StartedCall> {
+        let waits = |call: &&RoundCall| matches!(call.state, CallState::Waiting(_));
+        let call = self.calls().iter().filter(waits).find(|call| call.id.as_str() == id)?;
+        call.started.as_ref().filter(|started| started.repeatable)
     }
 
     /// Whether a call waits for the client's output.

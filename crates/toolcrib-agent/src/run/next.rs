@@ -89,8 +89,8 @@ impl AgentRun {
             let mut repetition = false;
             let error = match (&call.state, refusal) {
                 (CallState::Waiting(_) | CallState::Done(_), _) => continue,
-                (CallState::Started(started), _) if started.repeatable => continue,
-                (CallState::Started(_), _) => lost(),
+                (CallState::Started, _) if call.is_repeatable() => continue,
+                (CallState::Started, _) => lost(),
                 (CallState::Planned, Some(refusal)) => refusal.error(),
                 (CallState::Planned, None)
                     if &*call.tool == ATTEMPT_COMPLETION && calls.len() > 1 =>

@@ -124,11 +124,8 @@ impl Ended {
         {
             return Err(format!("the call {call} ran {times} times"));
         }
-        // The answers of repeatable calls are never lost, unless they waited for somebody.
-        if lost > 0
-            && scenario.kind != Kind::Neither
-            && matches!(scenario.mode, Mode::Plain | Mode::Children)
-        {
+        // The answers of repeatable calls are never lost. Clients' tools are not repeatable here.
+        if lost > 0 && scenario.kind != Kind::Neither && scenario.mode != Mode::ClientTool {
             return Err(format!("{lost} repeatable calls are unknown"));
         }
         let missing = whole.effects.len().saturating_sub(self.effects.len());
@@ -248,4 +245,24 @@ async fn a_killed_run_continues_and_repeats_no_call_with_effects() {
     println!("kills: {passed} passed, {} failed", failures.len());
     assert!(failures.is_empty(), "{} runs did not end as they should", failures.len());
     assert!(kills >= wanted, "{kills} of {wanted} processes were killed");
+}
+
+/// Between the decision on a call and its answer there are a few moments only, so all moments of one scenario are tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approved_call_that_is_repeatable_runs_again_whenever_its_process_is_killed() {
+    let is_it = |one: &Scenario| one.kind == Kind::Idempotent && one.mode == Mode::Approval;
+    let number = Scenario::all().iter().position(is_it).unwrap();
+    let (whole, points) = Box::pin(undisturbed(Scenario::all()[number])).await;
+    let (whole, at_once) = (Arc::new(whole), Arc::new(Semaphore::new(AT_ONCE)));
+    let mut running = JoinSet::new();
+    for point in 1..=points {
+        let (at_once, whole) = (Arc::clone(&at_once), Arc::clone(&whole));
+        running.spawn(async move {
+            let _turn = at_once.acquire().await.unwrap();
+            (point, Box::pin(killed(number, &[point], &whole)).await)
+        });
+    }
+    for (point, ended) in running.join_all().await {
+        assert_eq!(ended, Ok((1, 0)), "killed at {point} of {points}");
+    }
 }

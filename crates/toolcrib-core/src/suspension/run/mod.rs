@@ -367,6 +367,14 @@ fn ended_with_its_server(waiting: &Suspension, now: Timestamp) -> ToolResult {
     ToolResult::failure(call, tool, unfinished(waiting), waited)
 }
 
+/// Whether a result says that the process that had resolved a waiting call ended before it had the call's answer.
+pub fn is_lost(result: &ToolResult) -> bool {
+    let lost = lost();
+    result
+        .error()
+        .is_some_and(|error| error.kind() == lost.kind() && error.message() == lost.message())
+}
+
 /// The error for a call whose record is gone.
 pub(crate) fn lost() -> ToolError {
     ToolError::outcome_unknown(

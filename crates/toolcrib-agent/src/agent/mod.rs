@@ -13,6 +13,7 @@ mod event;
 mod masked;
 mod polling;
 mod preview;
+mod removal;
 mod report;
 mod request;
 mod steering;

@@ -137,6 +137,12 @@ impl Endpoint {
         self.parameter("header", false, name, description, schema)
     }
 
+    /// Adds the header with which clients take up a stream again.
+    pub(crate) fn last_event_id(mut self, description: &'static str, schema: SchemaOf) -> Self {
+        self.problems.insert(422);
+        self.parameter("header", false, "Last-Event-ID", description, schema)
+    }
+
     /// Adds statuses of problem responses.
     pub(crate) fn problems(mut self, statuses: impl IntoIterator<Item = u16>) -> Self {
         self.problems.extend(statuses);

@@ -51,6 +51,14 @@ fn key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": "^[!-~]{1,256}$"})
 }
 
+fn state(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": agent_runs::STATES})
+}
+
+fn item(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[0-9]{1,18}-[0-9]{1,9}$"})
+}
+
 fn switch(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "boolean"})
 }
@@ -217,12 +225,13 @@ fn run_endpoints() -> Vec<Endpoint> {
             .example(r#"{"calls": [{"tool": "pick_file", "arguments": {}}]}"#)
             .problems([501])
             .answers::<agent_runs::AnyRun>(StatusCode::CREATED, "The run."),
-        Endpoint::new("get", "/v1/runs", "listRuns", call, get(runs::list))
+        Endpoint::new("get", "/v1/runs", "listRuns", call, get(agent_runs::list))
             .summary("The runs of this client's identity, oldest first")
             .query("after", "Start after this run: `next` of the previous page.", cursor)
             .query("limit", "The maximum number of runs. Default 20.", hundred)
+            .query("status", "Only runs in this state. Default: all.", state)
             .problems([501])
-            .answers::<run_body::RunList>(OK, "The runs."),
+            .answers::<agent_runs::RunList>(OK, "The runs."),
         Endpoint::new("get", "/v1/runs/{id}", "showRun", call, get(runs::show))
             .summary("The state of a run")
             .path_parameter("id", "The run's id.")
@@ -284,13 +293,31 @@ fn run_endpoints() -> Vec<Endpoint> {
             .path_parameter("id", "The run's id.")
             .query("after", "Start after this row. Default: at the beginning.", row)
             .query("limit", "The maximum number of rows. Default 100.", thousand)
+            .last_event_id("As `after`, for a stream that is taken up again.", row)
             .problems([410, 501])
-            .answers::<agent_runs::RowList>(OK, "The rows; none if there are no more."),
+            .answers::<agent_runs::RowList>(OK, "The rows; none if there are no more.")
+            .answers_as(
+                OK,
+                EVENTS,
+                "The rows, and what happens until nobody works on the run: the last event, `run`, says where it \
+                 stands.",
+                None,
+            ),
+        Endpoint::new("get", "/v1/runs/{id}/items", "runItems", call, get(agent_runs::items))
+            .summary("The conversation of an agent's run")
+            .path_parameter("id", "The run's id.")
+            .query("after", "Start after this item: `next` of the previous page.", item)
+            .query("limit", "The maximum number of items. Default 100.", thousand)
+            .problems([410, 501])
+            .answers::<agent_runs::ItemList>(OK, "The items."),
         Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
-            .summary("Cancel the waiting calls of a run of calls and delete it")
+            .summary(
+                "Cancel the waiting calls of a run of calls and delete it, or delete the run of an agent \
+                 that has ended",
+            )
             .path_parameter("id", "The run's id.")
             .problems([409, 410, 501])
-            .answers::<run_body::RunBody>(OK, "The deleted run."),
+            .answers::<agent_runs::AnyRun>(OK, "The deleted run."),
     ]
 }
 

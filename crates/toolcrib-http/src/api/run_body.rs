@@ -34,16 +34,6 @@ pub(crate) struct RunBody {
     results: Vec<CallResult>,
 }
 
-/// A page of the runs of an identity.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct RunList {
-    /// The runs, oldest first.
-    pub(crate) runs: Vec<RunBody>,
-    /// The cursor of the next page, to pass as `after`. Absent on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next: Option<String>,
-}
-
 /// What the client has to do, in OpenAI's format.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what `Run::to_value` makes")]

@@ -7,25 +7,24 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
-use toolcrib_core::run::{Journal, Run, RunCursor, RunError, RunId, RunState, RunStore as _};
+use toolcrib_core::run::{Journal, Run, RunError, RunId, RunState, RunStore as _};
 use toolcrib_core::suspension::{RedeemError, Resolution, Submission, SuspensionId, Waiting};
 use toolcrib_tool::{ToolOutput, exact};
 
 use super::agent_runs::{self, Answered};
 use super::approvals::ApprovalDecision;
 use super::calls::{ArgumentsShape, PreparedCalls, start_batch, store_run};
-use super::run_body::{RunBody, RunList};
+use super::run_body::RunBody;
 use super::{Api, json};
 use crate::Right;
 use crate::api::problem::Problem;
-use crate::api::query::Query;
 use crate::auth::bearer::missing_right;
 use crate::auth::client::Client;
 use crate::auth::entitlement::AdmittedRequest;
@@ -33,11 +32,6 @@ use crate::auth::right::Access;
 use crate::idempotency::Request;
 use crate::observability::request_log::RequestId;
 use crate::serving::request_body::{JsonBody, RawArguments, arguments_at};
-
-/// The default number of runs on a page.
-const PAGE: usize = 20;
-/// The maximum number of runs on a page.
-const PAGE_MAX: usize = 100;
 
 /// The outputs of all calls that wait for the client.
 #[derive(Deserialize, JsonSchema)]
@@ -206,38 +200,6 @@ async fn started(api: &Api, client: &Client, calls: PreparedCalls) -> Result<Res
     Ok(with_location(StatusCode::CREATED, &RunBody::from(&run), run.id()))
 }
 
-pub(crate) async fn list(
-    State(api): State<Api>,
-    Extension(client): Extension<Arc<Client>>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    let mut query = Query::of(&uri)?;
-    let limit = query.count("limit", PAGE, PAGE_MAX)?;
-    let after = query.text("after").map(|after| after.parse::<RunCursor>());
-    query.finish()?;
-    let after = after.transpose().map_err(|_| {
-        Problem::unprocessable("`after` in the query has to be the `next` of the previous page")
-    })?;
-    let turn = client.turn(|options| options);
-    let store = store(&api)?;
-    let page = store.page(turn.identity(), after.as_ref(), limit + 1).await?;
-    let is_last = page.len() <= limit;
-    let mut runs = Vec::with_capacity(limit);
-    let mut next = None;
-    let mask = api.backend().executor().mask();
-    for record in page.into_iter().take(limit) {
-        next = (!is_last).then(|| RunCursor::of(&record).to_string());
-        let mut run = Run::from_record(record);
-        // Lists show others' decisions and expired calls, as a single run does.
-        if run.outstanding().next().is_some() {
-            let turn = turn_of(&client, &run);
-            refreshed(&mut run, &turn, &*store).await?;
-        }
-        runs.push(RunBody::from(&run).masked(&mask));
-    }
-    Ok(json(StatusCode::OK, &RunList { runs, next }))
-}
-
 pub(crate) async fn show(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
@@ -292,6 +254,7 @@ pub(crate) async fn remove(
     let store = store(&api)?;
     let last = Box::pin(perform(&api, client, &id, RunOperation::Remove)).await?;
     let id: RunId = id.parse().map_err(|_| unknown())?;
+    // That of an agent is gone by now.
     store.remove(&id).await?;
     Ok(last)
 }
@@ -325,7 +288,7 @@ pub(super) fn unknown() -> Problem {
 }
 
 /// A turn for the calls of a run, in their original session.
-fn turn_of(client: &Client, run: &Run) -> Turn {
+pub(super) fn turn_of(client: &Client, run: &Run) -> Turn {
     let session = run.outstanding().find_map(|one| one.session()).map(str::to_owned);
     client.turn(|options| match session {
         Some(session) => options.session(session),
@@ -334,7 +297,11 @@ fn turn_of(client: &Client, run: &Run) -> Turn {
 }
 
 /// Applies decisions of others, ends expired calls, and stores the result.
-async fn refreshed(run: &mut Run, turn: &Turn, store: &dyn Journal) -> Result<(), Problem> {
+pub(super) async fn refreshed(
+    run: &mut Run,
+    turn: &Turn,
+    store: &dyn Journal,
+) -> Result<(), Problem> {
     let before = run.record().clone();
     run.expire(turn).await?;
     if run.record() != &before {

@@ -1,13 +1,16 @@
 //! The interface to the agents whose runs are served.
 
+use std::fmt;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunError, RunId, Seq};
 use toolcrib_core::suspension::{Resolution, StoreError, Submission, SuspensionId};
-use toolcrib_tool::BoxFuture;
+use toolcrib_tool::{BoxFuture, ToolResult};
 
 /// Runs of agents, each on behalf of the identity of the client's turn options. The runs of other identities are
 /// [unknown](AgentRunError::Unknown).
@@ -45,6 +48,22 @@ pub trait AgentRuns: Send + Sync + 'static {
         after: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<AgentRunRow>, AgentRunError>>;
+
+    /// Up to `limit` items of a run's conversation after an item, in order.
+    fn items(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+        after: Option<AgentItemId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<AgentRunItem>, AgentRunError>>;
+
+    /// Removes a run that has ended, with those of its sub-agents.
+    fn remove(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+    ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>>;
 }
 
 /// The agent of a new run.
@@ -64,6 +83,43 @@ pub struct AgentRunControl {
     pub stopped: BoxFuture<'static, AgentRunStop>,
     /// What clients say to the run.
     pub said: mpsc::UnboundedReceiver<AgentRunInput>,
+    /// Who follows the run.
+    pub followers: AgentRunFollowers,
+}
+
+/// The clients that follow what happens in a run. What they do not read in time they miss, and are told so.
+#[derive(Debug, Clone)]
+pub struct AgentRunFollowers(broadcast::Sender<AgentRunEvent>);
+
+impl AgentRunFollowers {
+    pub(crate) fn new(sender: broadcast::Sender<AgentRunEvent>) -> Self {
+        Self(sender)
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.0.receiver_count() == 0
+    }
+
+    /// Tells them what has happened.
+    pub fn tell(&self, event: AgentRunEvent) {
+        // An error means that nobody follows it.
+        let _ = self.0.send(event);
+    }
+}
+
+/// What clients that follow a run are told.
+#[derive(Debug, Clone)]
+pub enum AgentRunEvent {
+    /// A row of its journal was written.
+    Recorded(Seq),
+    /// Something for display only.
+    Shown {
+        /// The number of the last row before it.
+        after: Seq,
+        /// What to show: `type`, and what belongs to the type. Secrets are masked.
+        value: Arc<Value>,
+    },
 }
 
 /// Something that a client says to a run while somebody works on it.
@@ -219,4 +275,68 @@ pub struct AgentRunRow {
     /// The step, under the name of its kind: `started`, `input`, `model_answered`, `call_finished`, and so on. Secrets are
     /// masked.
     pub entry: Value,
+}
+
+/// An item of a run's conversation.
+#[derive(Debug, Clone)]
+pub struct AgentRunItem {
+    /// Its id.
+    pub id: AgentItemId,
+    /// When it was stored, in milliseconds since 1970.
+    pub at: u64,
+    /// What it says. Secrets are masked.
+    pub content: AgentItem,
+}
+
+/// The id of an item: its row in the journal, and its place in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AgentItemId {
+    /// The number of the row.
+    pub row: Seq,
+    /// Its place in the row, from 0.
+    pub index: usize,
+}
+
+impl fmt::Display for AgentItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.row, self.index)
+    }
+}
+
+/// What an item says.
+#[derive(Debug, Clone)]
+pub enum AgentItem {
+    /// Somebody said something.
+    Message {
+        /// `user`, `system` or `assistant`.
+        role: &'static str,
+        /// The text, in which pictures, sounds and files are named.
+        text: String,
+    },
+    /// The model's reasoning.
+    Reasoning {
+        /// The text.
+        text: String,
+    },
+    /// The model calls a tool.
+    Call {
+        /// The model's id of the call.
+        call_id: String,
+        /// The tool's own name.
+        tool: String,
+        /// The arguments as the model wrote them.
+        arguments: String,
+    },
+    /// The answer to a call.
+    Result(Box<ToolResult>),
+    /// What the model reads in place of an older part of the conversation.
+    Summary {
+        /// The text.
+        text: String,
+    },
+    /// Something that only the model's provider knows.
+    Other {
+        /// The provider's word for it.
+        kind: String,
+    },
 }

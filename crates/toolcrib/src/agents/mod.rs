@@ -1,6 +1,8 @@
 //! Agents of a config: models of its providers, with the tools of a crib.
 
 mod error;
+#[cfg(feature = "http")]
+mod items;
 mod live;
 #[cfg(feature = "http")]
 mod served;

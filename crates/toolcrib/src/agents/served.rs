@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -9,18 +10,20 @@ use serde_json::{Value, json};
 use toolcrib_agent::model::ScriptedModel;
 use toolcrib_agent::run::Outcome;
 use toolcrib_agent::{
-    Agent, AgentError, JournalEntry, JournalRow, RunControl, RunReport, SteerError,
+    Agent, AgentBuilder, AgentError, AgentEvent, JournalEntry, JournalRow, RunControl, RunReport,
+    SteerError,
 };
 use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunId, Seq};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
 use toolcrib_http::{
-    AgentRunControl, AgentRunError, AgentRunInput, AgentRunReport, AgentRunRow, AgentRunStep,
-    AgentRunStop, AgentRuns, AgentUsage, AgentWaitingCall, RequestedAgent,
+    AgentItemId, AgentRunControl, AgentRunError, AgentRunEvent, AgentRunFollowers, AgentRunInput,
+    AgentRunItem, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
+    AgentWaitingCall, RequestedAgent,
 };
 use toolcrib_tool::BoxFuture;
 
-use super::{AgentName, AgentSetupError};
+use super::{AgentName, AgentSetupError, items};
 use crate::Toolcrib;
 
 impl AgentRuns for Toolcrib {
@@ -62,11 +65,14 @@ impl AgentRuns for Toolcrib {
             let agent = match step {
                 // A run can be cancelled even if its agent is no longer there.
                 AgentRunStep::Cancel(_) | AgentRunStep::Steer(_) => self.reader(client),
-                _ => self.agent_of(client, &run).await?,
+                _ => {
+                    let followed = followed(run.clone(), outside.followers.clone());
+                    self.agent_of(client, &run).await?.on_event(followed).build()
+                }
             };
             let control = RunControl::new();
             let mut working = pin!(performed(&agent, &run, step, control.clone()));
-            let AgentRunControl { stopped, mut said } = outside;
+            let AgentRunControl { stopped, mut said, .. } = outside;
             let mut stopped = stopped.fuse();
             let mut recording = FuturesUnordered::new();
             let done = loop {
@@ -111,6 +117,29 @@ impl AgentRuns for Toolcrib {
             rows.into_iter().map(shown_row).collect()
         })
     }
+
+    fn items(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+        after: Option<AgentItemId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<AgentRunItem>, AgentRunError>> {
+        Box::pin(async move {
+            items::read(&self.reader(client), &run, after, limit).await.map_err(problem)
+        })
+    }
+
+    fn remove(
+        &self,
+        client: TurnOptions,
+        run: RunId,
+    ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>> {
+        Box::pin(async move {
+            let removed = self.reader(client).remove(&run).await.map_err(problem)?;
+            Ok(shown(&removed))
+        })
+    }
 }
 
 impl Toolcrib {
@@ -126,7 +155,11 @@ impl Toolcrib {
     }
 
     /// The agent that a run was begun with, as the config has it now.
-    async fn agent_of(&self, client: TurnOptions, run: &RunId) -> Result<Agent, AgentRunError> {
+    async fn agent_of(
+        &self,
+        client: TurnOptions,
+        run: &RunId,
+    ) -> Result<AgentBuilder, AgentRunError> {
         let first = self.reader(client.clone()).rows(run, 0, 1).await.map_err(problem)?;
         let Some((_, JournalRow { entry: JournalEntry::Started { agent, .. }, .. })) =
             first.first()
@@ -136,7 +169,28 @@ impl Toolcrib {
         let name: AgentName =
             agent.parse().map_err(|error: &str| AgentRunError::Invalid(error.to_owned()))?;
         let builder = self.agent(&name, client).map_err(|error| unusable(&error))?;
-        Ok(builder.for_clients().build())
+        Ok(builder.for_clients())
+    }
+}
+
+/// Tells those who follow a run what happens in it and in those of its sub-agents.
+fn followed(
+    root: RunId,
+    followers: AgentRunFollowers,
+) -> impl Fn(&AgentEvent<'_>) + Send + Sync + 'static {
+    let last = AtomicU64::new(0);
+    move |event| {
+        if let AgentEvent::Recorded { run, seq, .. } = event {
+            if **run == root {
+                last.store(*seq, Ordering::Relaxed);
+                followers.tell(AgentRunEvent::Recorded(*seq));
+            }
+        } else if !followers.is_empty()
+            && let Some(value) = event.to_value()
+        {
+            let after = last.load(Ordering::Relaxed);
+            followers.tell(AgentRunEvent::Shown { after, value: Arc::new(value) });
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod approved;
 mod attachments;
+mod following;
 mod harness;
+mod listing;
 mod owners;
 mod resuming;
 mod running;

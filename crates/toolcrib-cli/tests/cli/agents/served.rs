@@ -10,8 +10,8 @@ use super::harness::served;
 use crate::harness::crib::Crib;
 use crate::harness::http::{Http, Reply, ask};
 
-const ADA: &str = "ada-token-for-these-tests";
-const EVE: &str = "eve-token-for-these-tests";
+pub(super) const ADA: &str = "ada-token-for-these-tests";
+pub(super) const EVE: &str = "eve-token-for-these-tests";
 
 pub(super) fn post(server: &Http, path: &str, body: &Value) -> (u16, Value) {
     let reply = server.ask(&format!("POST {path}"), Some(body));
@@ -44,7 +44,7 @@ pub(super) fn wait_for(crib: &Crib, file: &str) {
 }
 
 /// Gives the crib's server the tokens of Ada and Eve; `HASH` stands for the hash of each.
-fn with_tokens(crib: &Crib, tokens: &str) {
+pub(super) fn with_tokens(crib: &Crib, tokens: &str) {
     let hash = |name: &str, token: &str| {
         let output = crib.command(&["token", name, "--hash", "--json"]).write_stdin(token).output();
         let said: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("JSON");
@@ -59,7 +59,7 @@ fn with_tokens(crib: &Crib, tokens: &str) {
     crib.config(&format!("{config}server: {{tokens: {{{tokens}}}}}\n"));
 }
 
-fn by(server: &Http, token: &str, line: &str, body: Option<&Value>) -> Reply {
+pub(super) fn by(server: &Http, token: &str, line: &str, body: Option<&Value>) -> Reply {
     ask(&server.address, token, line, body).expect("an answer")
 }
 
@@ -144,6 +144,8 @@ async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() 
     for (line, body) in [
         (format!("GET {path}"), None),
         (format!("GET {path}/events"), None),
+        (format!("GET {path}/items"), None),
+        (format!("DELETE {path}"), None),
         (format!("POST {path}/resume"), Some(json!({"input": "Hello."}))),
         (format!("POST {path}/steer"), Some(json!({"input": "Hello."}))),
         (format!("POST {path}/cancel"), None),

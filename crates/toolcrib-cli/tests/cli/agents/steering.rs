@@ -20,7 +20,7 @@ fn rows(server: &Http, path: &str, kind: &str) -> Vec<Value> {
 async fn confirmed_input_is_in_the_next_request_although_the_server_was_killed() {
     let replies = [Reply::call("nap", json!({})), Reply::text("Ausgeschlafen.")];
     let (model, crib) = served(Wire::Responses, replies).await;
-    let mut first = Http::start(&crib, "");
+    let first = Http::start(&crib, "");
     let start = json!({"input": "Sleep.", "background": true});
     let (status, run) = post(&first, "/v1/runs", &start);
     assert_eq!((status, &run["active"]), (201, &json!(true)), "{run}");

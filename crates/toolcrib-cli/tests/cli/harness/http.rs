@@ -16,7 +16,7 @@ use super::server::{Server, command};
 pub(crate) struct Http {
     pub(crate) server: Server,
     pub(crate) address: String,
-    token: String,
+    pub(crate) token: String,
 }
 
 pub(crate) struct Reply {

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::run::RunId;
 
 use crate::api::problem::Problem;
-use crate::{AgentRunError, AgentRunInput};
+use crate::{AgentRunError, AgentRunEvent, AgentRunFollowers, AgentRunInput};
+
+/// How many events clients may be behind before they miss some.
+const KEPT_EVENTS: usize = 1_024;
 
 /// The runs on which this server works, each only once at a time.
 #[derive(Clone, Default)]
@@ -19,6 +22,7 @@ pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, ActiveRun>>>);
 #[derive(Clone)]
 pub(super) struct ActiveRun {
     said: mpsc::UnboundedSender<AgentRunInput>,
+    events: broadcast::Sender<AgentRunEvent>,
     /// Cancels the run.
     pub(super) cancel: CancellationToken,
     /// Cancelled when the work has ended.
@@ -41,6 +45,15 @@ impl ActiveRun {
         self.said.send(AgentRunInput { text, recorded }).ok()?;
         done.await.ok()
     }
+
+    /// What happens in the run from now on.
+    pub(super) fn events(&self) -> broadcast::Receiver<AgentRunEvent> {
+        self.events.subscribe()
+    }
+
+    pub(super) fn followers(&self) -> AgentRunFollowers {
+        AgentRunFollowers::new(self.events.clone())
+    }
 }
 
 impl ActiveRuns {
@@ -61,7 +74,8 @@ impl ActiveRuns {
         }
         let (sender, said) = mpsc::unbounded_channel();
         let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
-        let run = ActiveRun { said: sender, cancel, ended };
+        let events = broadcast::Sender::new(KEPT_EVENTS);
+        let run = ActiveRun { said: sender, events, cancel, ended };
         runs.insert(id.clone(), run.clone());
         Ok(Work { runs: self.clone(), id: id.clone(), run, said: Some(said) })
     }

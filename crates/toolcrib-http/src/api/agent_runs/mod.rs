@@ -1,7 +1,10 @@
 //! Runs of agents.
 
 pub(crate) mod active;
+mod items;
+mod list;
 mod steer;
+mod stream;
 
 use std::sync::Arc;
 
@@ -15,12 +18,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::run::RunId;
+use toolcrib_core::TurnOptions;
+use toolcrib_core::run::{RunId, Seq};
 
 use super::calls::BatchRequest;
 use super::run_body::RunBody;
 use super::runs::{RunOperation, store, unknown, with_location};
-use super::{Api, json};
+use super::{Api, json, wants_events};
 use crate::api::problem::Problem;
 use crate::api::query::Query;
 use crate::auth::client::Client;
@@ -32,6 +36,8 @@ use crate::{
     AgentRuns, RequestedAgent, Right,
 };
 use active::Work;
+pub(crate) use items::{ItemList, items};
+pub(crate) use list::{RunList, STATES, list};
 pub(crate) use steer::{SteerRequest, steer};
 
 /// The default number of rows on a page.
@@ -150,7 +156,8 @@ fn work(
     Ok(api.spawn(async move {
         let stopped = Box::pin(stopped(own.clone(), active.run.cancel.clone()));
         let said = active.said.take().unwrap_or_else(|| mpsc::unbounded_channel().1);
-        let control = AgentRunControl { stopped, said };
+        let followers = active.run.followers();
+        let control = AgentRunControl { stopped, said, followers };
         let done = agents(&own)?.work(turn, id.clone(), step, control).await;
         drop::<Work>(active);
         done.map_err(|error| {
@@ -182,9 +189,6 @@ async fn finished(work: JoinHandle<Result<(), Problem>>) -> Result<(), Problem> 
 
 /// A run of this client that is not a sub-agent's: only the run that started that one continues or ends it.
 async fn own_run(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport, Problem> {
-    if api.backend().agents().is_none() {
-        return Err(unknown());
-    }
     let run = report(api, client, id).await?;
     not_of_sub_agent(&run)?;
     Ok(run)
@@ -205,6 +209,9 @@ fn check_input(input: &str) -> Result<(), Problem> {
 }
 
 async fn report(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport, Problem> {
+    if api.backend().agents().is_none() {
+        return Err(unknown());
+    }
     let mut report = agents(api)?.report(client.turn_options(), id.clone()).await?;
     report.active = api.active_runs().get(id).is_some();
     Ok(report)
@@ -240,9 +247,10 @@ pub(super) async fn perform(
         }
         RunOperation::Cancel => cancel(api, client, id, &before).await?,
         RunOperation::Remove => {
-            let detail =
-                "runs of agents cannot be deleted: `state.keep` sets how long they are kept";
-            return Err(Problem::new(StatusCode::CONFLICT, detail).nothing_done());
+            // Nobody continues it meanwhile.
+            let _work = api.active_runs().begin(id)?;
+            let removed = agents.remove(client.turn_options(), id.clone()).await?;
+            return Ok(Answered::Now(json(StatusCode::OK, &removed)));
         }
     }
     Ok(Answered::Now(json(StatusCode::OK, &report(api, client, id).await?)))
@@ -304,16 +312,41 @@ pub(crate) async fn events(
     State(api): State<Api>,
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
+    let is_stream = wants_events(&headers);
     let mut query = Query::of(&uri)?;
     let after = query.count("after", 0, ROW_MAX)?;
-    let limit = query.count("limit", ROWS, ROWS_MAX)?;
+    let limit = if is_stream { ROWS } else { query.count("limit", ROWS, ROWS_MAX)? };
     query.finish()?;
+    let after = stream::last_event_id(&headers)?.unwrap_or(after);
     let id: RunId = id.parse().map_err(|_| unknown())?;
-    let Some(agents) = api.backend().agents() else { return Err(unknown()) };
-    let rows = agents.rows(client.turn_options(), id, after as u64, limit).await?;
+    if is_stream {
+        // Others' runs do not exist.
+        report(&api, &client, &id).await?;
+        return Ok(stream::events(&api, client, id, after as Seq));
+    }
+    let rows = rows(&api, client.turn_options(), &id, after as Seq, limit).await?;
     Ok(json(StatusCode::OK, &RowList { rows }))
+}
+
+/// Rows of a run's journal.
+async fn rows(
+    api: &Api,
+    client: TurnOptions,
+    id: &RunId,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<AgentRunRow>, Problem> {
+    let Some(agents) = api.backend().agents() else { return Err(unknown()) };
+    let mask = api.backend().executor().mask();
+    let mut rows = agents.rows(client, id.clone(), after, limit).await?;
+    for row in &mut rows {
+        // A value may have become a secret since it was stored.
+        row.entry = mask.value(std::mem::take(&mut row.entry));
+    }
+    Ok(rows)
 }
 
 impl From<AgentRunError> for Problem {

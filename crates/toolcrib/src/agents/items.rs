@@ -42,7 +42,8 @@ fn items_of(entry: JournalEntry) -> Vec<AgentItem> {
         JournalEntry::Input { items } | JournalEntry::Steered { items } => {
             items.into_iter().map(item).collect()
         }
-        JournalEntry::BudgetNotice { item: notice, .. } => vec![item(notice)],
+        JournalEntry::BudgetNotice { item: told, .. }
+        | JournalEntry::AnswerRefused { item: told } => vec![item(told)],
         JournalEntry::ModelAnswered { items, names, .. } => {
             items.iter().map(|item| said(item, &names)).collect()
         }

@@ -24,6 +24,7 @@ struct Script {
 }
 
 impl Transport<MockScript> for Script {
+    #[expect(clippy::result_large_err, reason = "the error is rig's")]
     fn send(&self, _: CompletionRequest, _: Exchange) -> Opening<MockFrame> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (said, reason) = if number < self.calls {

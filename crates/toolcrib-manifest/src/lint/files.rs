@@ -96,7 +96,7 @@ impl Places<'_> {
             );
             let help = format!(
                 "start it from there: `run: {{script: ./{}}}` with its arguments in `args`, or move it to {}",
-                file.written,
+                file.written.trim_start_matches("./"),
                 plain(&path).display()
             );
             findings.add(Diagnostic::warning("missing-script", &file.span, message).help(help));

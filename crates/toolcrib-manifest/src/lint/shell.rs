@@ -134,7 +134,11 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
             let expansion = || (!texts).then(|| expansion(text)).flatten();
             let glob = || (files && !texts).then(|| glob(text)).flatten();
             let percent = || text.contains("\\%").then(|| percent(text));
-            let quoted = || (files && program != "grep").then(|| straight(text)).flatten();
+            let quoted = || {
+                // In single quotes a whole argument means something to hardly any program; JSON has double ones.
+                let quotes = if files { &['"', '\''][..] } else { &['\''] };
+                (!texts && program != "grep").then(|| straight(text, quotes)).flatten()
+            };
             sign.or_else(expansion)
                 .or_else(|| curly(text))
                 .or_else(quoted)
@@ -188,7 +192,11 @@ fn is_redirection(text: &str) -> bool {
     else {
         return false;
     };
-    target.is_empty() || target.starts_with(['&', '/', '.', '~']) || sign != text
+    // A file; `>=1.2` and `<name>` are something else.
+    let name = target.strip_prefix(' ').unwrap_or(target);
+    let is_file = name.contains(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    target.is_empty() || target.starts_with(['&', '/', '.', '~']) || is_file || sign != text
 }
 
 /// A text that a shell would replace.
@@ -263,8 +271,8 @@ fn percent(text: &str) -> MessageAndHelp {
 }
 
 /// Straight quotes around a whole entry, which a shell would remove.
-fn straight(text: &str) -> Option<MessageAndHelp> {
-    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+fn straight(text: &str, quotes: &[char]) -> Option<MessageAndHelp> {
+    let quote = text.chars().next().filter(|first| quotes.contains(first))?;
     let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
     (!inside.is_empty() && !inside.contains(quote)).then(|| {
         let message = "the quotes are part of the argument: no shell takes them off";

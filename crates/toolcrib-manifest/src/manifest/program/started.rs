@@ -13,7 +13,7 @@ pub(crate) struct StartedProgram {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) arguments: Vec<String>,
-    /// The files that its arguments name and that it runs.
+    /// The files that run: those that its arguments name, and its own if that is a relative path.
     pub(crate) files: Vec<RunFile>,
 }
 
@@ -38,9 +38,23 @@ pub(crate) fn started(list: &Node, findings: &Findings<'_>) -> Vec<StartedProgra
         name: known::base_name(name).to_owned(),
         span: words[*at].node.span.clone(),
         arguments: words[at + 1..].iter().filter_map(Word::literal).map(str::to_owned).collect(),
-        files: files_run(name, &words[at + 1..]),
+        files: own_file(*at, name, &words)
+            .into_iter()
+            .chain(files_run(name, &words[at + 1..]))
+            .collect(),
     });
     all.collect()
+}
+
+/// The file of the tool's own program, if that is a relative path.
+fn own_file(at: usize, name: &str, words: &[Word<'_>]) -> Option<RunFile> {
+    let is_relative = at == 0 && name.contains('/') && !name.starts_with('/');
+    is_relative.then(|| RunFile {
+        written: name.to_owned(),
+        span: words[at].node.span.clone(),
+        folder: None,
+        is_certain: true,
+    })
 }
 
 /// The files that the program of this name runs: its script, a makefile, a playbook.

@@ -73,10 +73,12 @@ fn makefiles_playbooks_and_other_files_that_programs_run_are_looked_for() {
 
 #[test]
 fn a_file_beside_the_manifest_is_named_with_the_key_that_starts_it() {
-    let found = Folders::new().found("run: {argv: [python3, beside.py]}");
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].message.contains("beside the manifest"), "{found:?}");
-    assert!(found[0].help.as_deref().unwrap().contains("script: ./beside.py"), "{found:?}");
+    for run in ["run: {argv: [python3, beside.py]}", "run: {argv: [./beside.py]}"] {
+        let found = Folders::new().found(run);
+        assert_eq!(found.len(), 1, "{run}: {found:?}");
+        assert!(found[0].message.contains("beside the manifest"), "{found:?}");
+        assert!(found[0].help.as_deref().unwrap().contains("script: ./beside.py"), "{found:?}");
+    }
 }
 
 #[test]

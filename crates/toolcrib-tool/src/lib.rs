@@ -4,6 +4,7 @@
 mod call;
 mod definition;
 mod identity;
+mod pattern_repair;
 mod result;
 mod tool;
 pub mod units;
@@ -28,6 +29,7 @@ pub use crate::definition::limits::{
 };
 pub use crate::definition::name::{InvalidToolName, ToolName};
 pub use crate::definition::schema::schema_for;
+pub use crate::pattern_repair::pattern_repair;
 pub use crate::result::content::{Content, Link};
 pub use crate::result::data::Data;
 pub use crate::result::error::{ErrorKind, ToolError};

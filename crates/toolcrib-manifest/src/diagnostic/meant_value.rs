@@ -70,9 +70,35 @@ pub(super) fn help(key: &str, schema: &Value, node: &Node) -> Option<String> {
         let is_text = matches!(node.value, NodeValue::String(_));
         return (!is_text).then(|| format!("quote it: \"{}\"", shortened(&written)));
     }
+    if is_zero(&written)
+        && let Some(repair) = instead_of_zero(schema, fits)
+    {
+        return Some(repair);
+    }
     let measures = [duration(&written), size(&written), rate(&written)];
     let meant = measures.into_iter().flatten().find(|meant| fits(meant))?;
     Some(format!("write `{meant}`"))
+}
+
+/// Whether a measure is zero, with or without a unit.
+fn is_zero(written: &str) -> bool {
+    let unit = written.trim_start_matches('0').trim_start_matches(' ');
+    unit.len() < written.len() && unit.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// What to write where zero is not allowed.
+fn instead_of_zero(schema: &Value, fits: impl Fn(&str) -> bool) -> Option<String> {
+    if ["0s", "0B"].into_iter().any(&fits) {
+        return None;
+    }
+    if let Some(own) = schema.get("x-zero").and_then(Value::as_str) {
+        return Some(own.to_owned());
+    }
+    let least = ["1s", "1B"].into_iter().find(|least| fits(least))?;
+    Some(match fits("none") {
+        true => format!("write `none` for no limit, or at least `{least}`"),
+        false => format!("write at least `{least}`"),
+    })
 }
 
 /// The types that a schema allows.

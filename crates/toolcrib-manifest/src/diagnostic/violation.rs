@@ -211,7 +211,12 @@ impl ValidatedValue<'_> {
             Some(expected) => format!("{expected}, found {found}"),
             None => format!("{found} fits none of the allowed forms"),
         };
-        let diagnostic = self.diagnostic("wrong-type", place, &message).expects(expected);
+        let mut diagnostic = self.diagnostic("wrong-type", place, &message).expects(expected);
+        let is_single = !matches!(node.value, NodeValue::Sequence(_) | NodeValue::Mapping(_));
+        let schema = self.failed_schema(error).filter(|_| is_single);
+        if let Some(help) = schema.and_then(|schema| schema.get("x-scalar")?.as_str()) {
+            diagnostic = diagnostic.own_help(help);
+        }
         findings.add(diagnostic.at_key(key));
     }
 

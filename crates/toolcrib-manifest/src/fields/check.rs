@@ -56,7 +56,12 @@ pub(super) fn check(key: &Key, entry: &Entry, findings: &mut Findings<'_>) -> bo
         (Expected::Integer, _) => no_integer(key, node, raw),
         (Expected::Duration, value) => {
             let known = "a whole number with ms, s, m, h or d: 250ms, 30s, 5m";
-            no_measure::<HumanDuration>(value, "a duration", suggestions::duration(raw), known)
+            let meant = suggestions::duration(raw);
+            let meant = match meant {
+                Some(zero) if is_zero_limit(key, &zero) => Some("10m".to_owned()),
+                meant => meant,
+            };
+            no_measure::<HumanDuration>(value, "a duration", meant, known)
         }
         (Expected::Size, value) => {
             let known = "a whole number with B, KiB, MiB or GiB: 64KiB";
@@ -175,6 +180,12 @@ fn no_measure<T: FromStr>(
     let help = meant
         .map_or_else(|| format!("write {known}"), |meant| format!("write `{meant}` ({known})"));
     Some(Mismatch::new(expected, Some(help)))
+}
+
+/// Whether a suggested time would be refused, because it ends every call before it begins.
+fn is_zero_limit(key: &Key, meant: &str) -> bool {
+    let number = meant.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    key.name == "timeout" && number.bytes().all(|digit| digit == b'0')
 }
 
 fn no_choice(key: &Key, value: &NodeValue, raw: &str, choices: &[&str]) -> Option<Mismatch> {

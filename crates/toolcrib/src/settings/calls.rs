@@ -123,6 +123,7 @@ impl Default for Output {
 pub struct Approval {
     /// How long a call waits for approval, and a tool for the answer to its question; `none` for no
     /// limit. Then the call is denied.
+    #[schemars(extend("x-zero" = "write `none` for no limit; to deny such calls at once, write `policy: {on_ask: deny}`"))]
     pub timeout: TimeLimit,
 }
 

@@ -130,6 +130,21 @@ fn a_key_that_has_another_name_now_is_refused_with_that_name() {
 }
 
 #[test]
+fn a_limit_of_zero_and_a_pattern_without_its_kind_name_the_repair() {
+    for text in ["approval: {timeout: 0}", "approval: {timeout: 0s}"] {
+        let said = problems(text);
+        assert!(said.contains("`none` for no limit") && said.contains("on_ask: deny"), "{said}");
+    }
+    for (text, repair) in [
+        ("executor: {tool_timeout: 0}", "write `none` for no limit, or at least `1s`"),
+        ("policy: {rules: [{action: ask, arguments: {sql: '^drop'}}]}", "`regex: '^a'`"),
+    ] {
+        let said = problems(text);
+        assert!(said.contains(repair), "{said}");
+    }
+}
+
+#[test]
 fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
     let text = "policy:\n  rules:\n    - {action: ask, arguments: {sql: {regex: '('}}}\n";
     let said = problems(text);
@@ -138,6 +153,7 @@ fn a_rule_that_is_none_names_itself_and_an_unknown_key_its_place() {
         "{said}"
     );
     assert!(said.contains("config.yml:3:46"), "{said}");
+    assert!(said.contains("help: close it with `)`"), "{said}");
     let said = problems("policy:\n  rules:\n    - {action: ask, tols: bash}\n");
     assert!(said.contains("config.yml:3:21"), "{said}");
     let said = problems("toolsets:\n  a:\n    include:\n      - name: [x]\n");

@@ -76,7 +76,10 @@ impl Matcher {
     fn new(pattern: &ArgumentPattern) -> Result<Self, String> {
         match pattern {
             ArgumentPattern::Glob(glob) => Ok(Self::Glob(glob.clone())),
-            ArgumentPattern::Regex(pattern) => compile(pattern).map(Self::Regex),
+            ArgumentPattern::Regex(pattern) => {
+                let compiled = compile(pattern).map(Self::Regex);
+                compiled.map_err(|broken| broken.lines().join("; "))
+            }
             ArgumentPattern::Equals(value) => Ok(Self::Equals(value.clone())),
         }
     }

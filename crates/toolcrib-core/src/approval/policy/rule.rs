@@ -66,6 +66,7 @@ pub enum Action {
 /// A condition on one argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(extend("x-scalar" = "write a mapping with one of `glob: 'a*'`, `regex: '^a'` or `equals: a`"))]
 pub enum ArgumentPattern {
     /// The whole text of the value matches a glob; `*` also matches `/`. The text of a value other
     /// than a string is its compact JSON.
@@ -170,17 +171,32 @@ impl PolicyRule {
 /// known.
 fn regular_expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let pattern = String::deserialize(deserializer)?;
-    compile(&pattern).map_err(D::Error::custom)?;
+    // Config files show the lines after the first one as help.
+    compile(&pattern).map_err(|broken| D::Error::custom(broken.lines().join("\n")))?;
     Ok(pattern)
 }
 
+/// Why a pattern is no regular expression, and how to repair it.
+pub(super) struct BrokenPattern {
+    problem: String,
+    repair: Option<&'static str>,
+}
+
+impl BrokenPattern {
+    /// The problem, then the repair if it is known.
+    pub(super) fn lines(&self) -> Vec<&str> {
+        std::iter::once(self.problem.as_str()).chain(self.repair).collect()
+    }
+}
+
 /// Fails with a text that names the pattern.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub(super) fn compile(pattern: &str) -> Result<Regex, BrokenPattern> {
     Regex::new(pattern).map_err(|error| {
         // The error shows the pattern on several lines; its last line says what is wrong.
         let text = error.to_string();
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        format!("`{pattern}` is not a regular expression: {reason}")
+        let problem = format!("`{pattern}` is not a regular expression: {reason}");
+        BrokenPattern { problem, repair: toolcrib_tool::pattern_repair(reason) }
     })
 }

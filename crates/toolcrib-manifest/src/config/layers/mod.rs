@@ -308,14 +308,20 @@ impl Layered<()> {
         // An error about a whole mapping is about its keys.
         let is_mapping = matches!(node.value, NodeValue::Mapping(_));
         let is_hidden = !is_mapping && is_hidden(schema, &pointer, node);
-        let message = if is_hidden {
-            format!("`{key}`: the value is not allowed here, and is not shown")
+        // The first line is the problem, the others are the repair.
+        let told = error.inner().to_string();
+        let (problem, help) = match told.split_once('\n') {
+            Some((problem, help)) => (problem, Some(help.to_owned())),
+            None => (told.as_str(), None),
+        };
+        let (message, help) = if is_hidden {
+            (format!("`{key}`: the value is not allowed here, and is not shown"), None)
         } else {
-            format!("`{key}`: {}", error.inner())
+            (format!("`{key}`: {problem}"), help)
         };
         let refused = |place: Span| {
             let refused = Diagnostic::error("invalid-value", &place, message);
-            refused.at_key(known_path(schema, &pointer))
+            refused.maybe_help(help).at_key(known_path(schema, &pointer))
         };
         if let Origin::Setting(origin) = self.origin(&path) {
             return LayerProblem { origin: Some(origin), diagnostic: refused(0..0) };

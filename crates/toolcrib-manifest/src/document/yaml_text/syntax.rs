@@ -16,9 +16,11 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
     let static_message = message.map(str::to_owned);
     let message =
         message.map_or_else(|| format!("not valid YAML: {}", error.kind()), str::to_owned);
-    // Underline a character if there is one; errors at the end of a line point after it.
-    let width =
-        text[at..].chars().next().filter(|next| !next.is_control()).map_or(0, char::len_utf8);
+    // Underline a character if there is one; errors at the end of a line point after it. A place of
+    // spaces only would not be visible.
+    let blank = text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
+    let next = text[at + blank..].chars().next().filter(|next| !next.is_control());
+    let width = next.map_or(0, |next| blank + next.len_utf8());
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
     diagnostic.expects(static_message).maybe_help(help.map(str::to_owned))
 }
@@ -63,9 +65,10 @@ const fn is_about_a_tab(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The place of the tab, because the parser may report a place before it, even on the line above:
-/// the first tab with only spaces before it on its line.
+/// The place of the tab, because the parser may report a place before it, even on the line above, or
+/// the one after it: the first tab from that line on with only spaces before it on its line.
 fn tab(text: &str, at: usize) -> Option<usize> {
+    let at = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
     let rest = text.get(at..)?;
     let indents = |tab: &usize| {
         let line = rest[..*tab].rsplit('\n').next().unwrap_or_default();

@@ -273,10 +273,10 @@ pub(super) fn bad_pattern(pattern: &str, place: &crate::diagnostic::position::Sp
      {reason}"
         ),
     )
-    .help(
+    .help(toolcrib_tool::pattern_repair(&reason).unwrap_or(
         "patterns run in linear time: no look-around, no back-references; in YAML, single \
          quotes keep backslashes",
-    )
+    ))
 }
 
 fn resolves(target: &str, schema: &Value) -> bool {

@@ -95,10 +95,8 @@ fn instead_of_zero(schema: &Value, fits: impl Fn(&str) -> bool) -> Option<String
         return Some(own.to_owned());
     }
     let least = ["1s", "1B"].into_iter().find(|least| fits(least))?;
-    Some(match fits("none") {
-        true => format!("write `none` for no limit, or at least `{least}`"),
-        false => format!("write at least `{least}`"),
-    })
+    let unlimited = if fits("none") { "`none` for no limit, or " } else { "" };
+    Some(format!("write {unlimited}at least `{least}`"))
 }
 
 /// The types that a schema allows.

@@ -145,8 +145,27 @@ impl Places<'_> {
         match declared.entry("cwd").and_then(|cwd| cwd.node.as_str()) {
             None if is_trusted(declared) => self.manifests.to_owned(),
             None => self.workspace.to_owned(),
-            Some(written) => self.workspace.join(written),
+            Some(written) => self.relative_to_workspace(Path::new(written)),
         }
+    }
+
+    /// A path relative to the workspace. The server makes a missing workspace, so `..` leads out of it as it will
+    /// then, and not nowhere.
+    fn relative_to_workspace(&self, written: &Path) -> PathBuf {
+        let joined = self.workspace.join(written);
+        let leads_out = written.components().any(|part| part == Component::ParentDir);
+        if written.is_absolute() || !leads_out || self.workspace.exists() {
+            return joined;
+        }
+        let mut path = real(self.workspace);
+        for part in written.components() {
+            match part {
+                Component::ParentDir => drop(path.pop()),
+                Component::Normal(name) => path.push(name),
+                _ => {}
+            }
+        }
+        path
     }
 
     /// The paths that `sandbox` grants; `None` for a trusted program, which is not confined. Reports those that do
@@ -182,7 +201,7 @@ impl Places<'_> {
     fn resolved(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), std::env::home_dir()) {
             (Ok(below), Some(home)) => home.join(below),
-            _ => self.workspace.join(path),
+            _ => self.relative_to_workspace(path),
         }
     }
 

@@ -7,6 +7,18 @@ use crate::manifest::program::known::base_name;
 use crate::manifest::{StartedProgram, started};
 use crate::template::{Piece, Reference, Template};
 
+/// Programs that show a file page by page or edit it at a terminal, with what is written instead.
+const AT_TERMINAL: [(&[&str], &str); 2] = [
+    (
+        &["less", "more", "most", "pg"],
+        "print the file: `cat`; what a call returns is limited anyway",
+    ),
+    (
+        &["vi", "vim", "nvim", "nano", "emacs", "pico", "joe", "ed", "visudo", "vipw"],
+        "change the file with a program that reads no keys, such as `sed`, or let the model use a file tool",
+    ),
+];
+
 /// Programs with commands that allocate a terminal.
 const IN_CONTAINERS: [&str; 6] = ["docker", "podman", "nerdctl", "kubectl", "oc", "crictl"];
 
@@ -65,8 +77,10 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let Some(argv) = run.node.entry("argv") else { return };
     findings.add_all(filter(argv.node.items(), run.node.entry("env").is_some()));
     let programs = started(&argv.node, findings);
+    let has_input = run.node.entry("stdin").is_some();
     for program in &programs {
         findings.add_all(terminal(program, &argv.node));
+        findings.add_all(pager_or_editor(program, has_input));
     }
     // An author who limits the time has thought of the end.
     let is_limited =
@@ -153,6 +167,23 @@ fn terminal(program: &StartedProgram, argv: &Node) -> Option<Diagnostic> {
     let message = format!("`{word}` asks for a terminal, and there is no terminal for a call");
     let help = "remove it; `-i` alone passes `stdin` on";
     Some(Diagnostic::warning("no-terminal", &place.span, message).help(help))
+}
+
+/// Reports a program that reads keys. Editors with a script, or with commands on standard input, need no terminal.
+fn pager_or_editor(program: &StartedProgram, has_input: bool) -> Option<Diagnostic> {
+    const SCRIPTED: [&str; 6] = ["-s", "-S", "-es", "--batch", "-batch", "-c"];
+    let (names, help) =
+        AT_TERMINAL.iter().find(|(names, _)| names.contains(&program.name.as_str()))?;
+    let is_pager = names.contains(&"less");
+    let is_other = program.arguments.iter().any(|word| {
+        SCRIPTED.contains(&word.as_str()) || matches!(word.as_str(), "--version" | "--help" | "-V")
+    });
+    if is_other || has_input && !is_pager {
+        return None;
+    }
+    let message =
+        format!("`{}` is made for a terminal, and there is no terminal for a call", program.name);
+    Some(Diagnostic::warning("no-terminal", &program.span, message).help(*help))
 }
 
 /// Reports a program that does not end by itself.

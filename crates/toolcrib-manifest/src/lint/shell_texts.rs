@@ -21,7 +21,8 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     let Some(node) = run.entry("text").map(|entry| &entry.node) else { return };
     let Some(text) = node.as_str() else { return };
     let shell = run.entry("shell").and_then(|entry| entry.node.as_str());
-    for slip in slips(text, shell == Some("sh")) {
+    let has_input = run.entry("stdin").is_some();
+    for slip in slips(text, shell == Some("sh"), has_input) {
         let written = text.get(slip.range.clone()).unwrap_or_default();
         let span = Places::nth(node, written, text, slip.range.start, findings.text);
         findings.add(Diagnostic::warning("shell-mistake", &span, slip.message).help(slip.help));

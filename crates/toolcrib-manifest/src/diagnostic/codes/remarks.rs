@@ -171,6 +171,11 @@ pub(super) const REMARKS: &[Code] = &[
         "Put `\"--\"` before it.",
     ),
     warning(
+        "option-from-input",
+        "Words of standard input that `xargs` passes to a program, which may read them as options.",
+        "Put `\"--\"` at the end of the arguments of the program that `xargs` starts.",
+    ),
+    warning(
         "no-guard",
         "An address range that contains all addresses.",
         "List the networks that are needed, not all addresses.",

@@ -141,6 +141,7 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     let dangling = options::dangling(list, &words, &read, &scope).into_iter();
     findings.add_all(dangling.filter(|(sure, _)| *sure == Sure::No).map(|(_, found)| found));
     findings.add_all(options::unended(list, &words, &read, &scope));
+    findings.add_all(options::unended_input(run, &words, &read, &scope));
     findings.add_all(interpreters::evaluated(&words, &read, &scope));
     findings.add_all(targets::chosen(&words, &read, &scope));
 }

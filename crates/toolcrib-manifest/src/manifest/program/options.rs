@@ -8,7 +8,7 @@ use crate::manifest::program::known;
 use crate::manifest::program::known::{Read, begins};
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::manifest::tool::references::Scope;
-use crate::template::{Piece, Reference};
+use crate::template::{Piece, Reference, Template};
 
 /// How sure it is that something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,55 @@ fn names(option: &str, argument: &str) -> bool {
 fn program_of<'r>(read: &Read<'r>, at: usize) -> &'r str {
     let before = read.started.iter().rev().find(|(start, _)| *start <= at);
     before.map_or("", |(_, name)| name)
+}
+
+/// Free text on the input of `xargs`, whose words the program that it starts may take for options. Nothing refuses
+/// words that begin with `-` there, because only `xargs` divides the text.
+pub(in crate::manifest) fn unended_input(
+    run: &Node,
+    words: &[Word<'_>],
+    read: &Read<'_>,
+    scope: &Scope,
+) -> Option<Diagnostic> {
+    let is_free = |word: &Template| {
+        word.references().any(|reference| match reference {
+            Reference::Arg(name) => {
+                scope.arguments.get(name).is_none_or(|known| known.shape == Shape::Free)
+            }
+            _ => false,
+        })
+    };
+    let xargs = read.started.iter().position(|(_, name)| known::base_name(name) == "xargs")?;
+    let (start, _) = read.started[xargs];
+    let (program, name) = read.started.get(xargs + 1)?;
+    let is_ended = words[*program..].iter().any(|word| word.literal() == Some("--"));
+    if is_ended || !known::ends_options(name) {
+        return None;
+    }
+    // With `-a FILE` the words are those of the file.
+    let own = words.get(start + 1..*program)?;
+    let is_file = |word: &&Word<'_>| {
+        let option = begins(word);
+        option.starts_with("-a") || option.starts_with("--arg-file")
+    };
+    let stdin = run.entry("stdin").map(|stdin| &stdin.node);
+    let place = if own.iter().any(|word| is_file(&word)) {
+        own.iter().find(|word| is_free(&word.template))?.node
+    } else {
+        stdin.filter(|stdin| {
+            let template = stdin.as_str().and_then(|text| Template::parse(text).ok());
+            stdin.as_str() == Some("${args}") || template.is_some_and(|it| is_free(&it))
+        })?
+    };
+    let name = known::base_name(name);
+    let message = format!(
+        "`xargs` passes words of this text to `{name}`, which takes those that begin with `-` for options"
+    );
+    Some(
+        Diagnostic::warning("option-from-input", &place.span, message).help(
+            "put \"--\" at the end of the program's arguments: then every word is an argument",
+        ),
+    )
 }
 
 /// Free texts that a program may take for an option, where nothing says that options have ended. A

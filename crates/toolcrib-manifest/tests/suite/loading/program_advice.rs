@@ -68,6 +68,8 @@ fn a_missing_program_file_of_an_upstream_is_reported_with_the_place_where_it_is(
     assert_eq!(elsewhere.len(), 1, "{elsewhere:?}");
     let help = elsewhere[0].help.as_deref().unwrap_or_default();
     assert!(help.contains("cwd: ../tools.d"), "{help}");
+    let right = found("    command: [python3, tickets.py]\n    cwd: ../tools.d\n");
+    assert!(right.is_empty(), "the server makes the workspace: {right:?}");
     std::fs::create_dir(&workspace).unwrap();
     for fine in [
         "    command: [python3, tickets.py]\n    cwd: ../tools.d\n",
@@ -164,5 +166,55 @@ fn a_line_for_a_shell_is_told_to_be_one() {
     for run in ["run: {argv: \"du -sh | sort\"}", "run: {argv: [\"du -sh | sort\"]}"] {
         let found = said(&LintContext::default(), run);
         assert!(found.len() == 1 && found[0].contains(wanted), "{found:?}");
+    }
+}
+
+#[test]
+fn words_of_input_that_xargs_passes_on_are_no_options() {
+    let input =
+        "input: {properties: {x: {type: string}, w: {type: string, pattern: '^[a-z]+$'}}}\n    ";
+    let codes = |run: &str| {
+        let found = said(&LintContext::default(), &format!("{input}run: {run}"));
+        found.iter().filter(|found| found.starts_with("option-from-input")).count()
+    };
+    for run in [
+        "{argv: [xargs, wc, -l], stdin: '${args.x}'}",
+        "{argv: [xargs, wc, -l], stdin: '${args}'}",
+        "{argv: [xargs, -d, ',', rm, -f], stdin: 'a,${args.x}'}",
+        "{argv: [xargs, '-I{}', rm, '{}'], stdin: '${args.x}'}",
+        "{argv: [xargs, -a, '${args.x}', wc]}",
+        "{argv: [timeout, '5', xargs, wc], stdin: '${args.x}'}",
+    ] {
+        assert_eq!(codes(run), 1, "{run}");
+    }
+    for run in [
+        "{argv: [xargs, wc, -l, '--'], stdin: '${args.x}'}",
+        "{argv: [xargs, wc, -l], stdin: '${args.w}'}",
+        "{argv: [xargs, wc, -l], stdin: 'a b'}",
+        "{argv: [xargs, -a, list, wc]}",
+        "{argv: [xargs, echo], stdin: '${args.x}'}",
+        "{argv: [wc, -l], stdin: '${args.x}'}",
+    ] {
+        assert_eq!(codes(run), 0, "{run}");
+    }
+}
+
+#[test]
+fn pagers_and_editors_have_no_terminal() {
+    let codes = |run: &str| {
+        let found = said(&LintContext::default(), &format!("run: {run}"));
+        found.iter().filter(|found| found.starts_with("no-terminal")).count()
+    };
+    for run in ["{argv: [less, a.txt]}", "{argv: [timeout, '5', vim, a.txt]}", "{argv: [nano, a]}"]
+    {
+        assert_eq!(codes(run), 1, "{run}");
+    }
+    for run in [
+        "{argv: [less, --version]}",
+        "{argv: [vim, -es, -c, 'wq', a.txt]}",
+        "{argv: [ed, a.txt], stdin: 'w'}",
+        "{argv: [cat, less]}",
+    ] {
+        assert_eq!(codes(run), 0, "{run}");
     }
 }

@@ -57,6 +57,10 @@ const RUN: &[&str] = &[
     r#"[run-parts, "X"]"#,
     r#"[start-stop-daemon, --start, "--startas=X"]"#,
     // Commands and settings of git.
+    r#"[git, cat-file, --textconv, "X"]"#,
+    r#"[git, cat-file, "--path=X", --filters, HEAD]"#,
+    r#"[git, show, --textconv, "HEAD:./X"]"#,
+    r#"[git, grep, --textconv, -e, a, "--", "X"]"#,
     r#"[git, -C, r, submodule, foreach, "X"]"#,
     r#"[git, bisect, run, "X"]"#,
     r#"[git, config, alias.st, "X"]"#,
@@ -168,6 +172,8 @@ fn values_that_no_program_runs_load() {
         r#"[git, -C, "X", -c, core.fsmonitor=false, -c, core.hooksPath=/dev/null, status]"#,
         r#"[git, log, "--author=X"]"#,
         r#"[git, grep, -e, "X"]"#,
+        r#"[git, cat-file, -p, "X"]"#,
+        r#"[git, show, --no-textconv, "X"]"#,
         r#"[git, config, --get, "X"]"#,
         r#"[awk, "{print $1}", "X"]"#,
         r#"[awk, "{system(c)}", "./X"]"#,
@@ -274,6 +280,7 @@ fn a_plain_word_is_no_program() {
         r#"[ansible, all, -m, ping, -e, "version=${args.w}"]"#,
         r#"[sh, -c, 'curl "https://example.com/$1"', sh, "${args.w}"]"#,
         r#"[git, log, "${args.w}"]"#,
+        r#"[git, cat-file, --textconv, "HEAD:README"]"#,
     ] {
         assert_eq!(errors_with(word, argv), Vec::<String>::new(), "{argv}");
     }

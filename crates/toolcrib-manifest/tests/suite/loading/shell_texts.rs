@@ -299,6 +299,9 @@ fn slips_in_a_text_are_reported_where_they_are() {
         ("diff <(ls a) b", "<(ls a)"),
         ("echo ${HOME^^}", "${HOME^^}"),
         ("((n > 3)) && ls", "(("),
+        ("read answer; echo \"$answer\"", "read"),
+        ("rm -f '*.log'", "'*.log'"),
+        ("wc -l '/var/log/*.log' a", "'/var/log/*.log'"),
     ] {
         assert_eq!(slips("sh", text), [place], "{text}");
     }
@@ -314,6 +317,10 @@ fn slips_in_a_text_are_reported_where_they_are() {
         "cat <<E\nit's \"a\nE\nls",
         "while read -r l; do echo \"$l\"; done < f",
         "expr 1 = 2; test a = b; [ a = b ]",
+        "echo a | while read -r l; do echo \"$l\"; done",
+        "read -r first < f; echo \"$first\"",
+        "ls -I \"*.bak\"; grep \"a*b\" f; find . -name '*.log'",
+        "ls \"$HOME\"/*.log; echo \"*\"",
     ] {
         assert_eq!(slips("bash", text), Vec::<String>::new(), "{text}");
     }

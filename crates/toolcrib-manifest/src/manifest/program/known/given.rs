@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::reader::{OptionMeaning, VectorReader, is_awk, option};
-use super::{awk, base_name, begins, find};
+use super::{awk, base_name, begins, find, tainted};
 use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::Shape;
 
@@ -27,6 +27,20 @@ pub(super) struct Given<'w, 'n> {
 }
 
 impl<'w, 'n> VectorReader<'w, 'n> {
+    /// Reads the arguments beside an option with which settings decide what is run for each file.
+    pub(super) fn evoked(&mut self, start: usize, name: &str, known: &Program) {
+        let words = self.words.get(start..).unwrap_or_default();
+        let evokes = |word: &Word<'_>| known.evokes.iter().find(|it| word.literal() == Some(it));
+        let Some(option) = words.iter().find_map(evokes) else { return };
+        for word in words.iter().filter(|word| tainted(word, self.scope, Shape::Fixed)) {
+            let message = format!(
+                "with `{option}`, `{name}` runs the program that attributes and settings name for the file: a model \
+                 must not choose the file"
+            );
+            self.found("unsafe-argument", word, message, known.instead);
+        }
+    }
+
     /// Reads the option at `at` and its value. Returns where to read on.
     pub(super) fn option_at(
         &mut self,

@@ -25,6 +25,8 @@ pub(crate) struct Program {
     pub(super) settled_by: &'static [&'static str],
     /// Settings in the values of `code` that name nothing which is run.
     pub(super) data: &'static [&'static str],
+    /// Options with which it runs the programs that settings name for the files among its arguments.
+    pub(super) evokes: &'static [&'static str],
     /// What its other arguments are.
     pub(super) rest: Rest,
     /// Whether `valued` and `code` name every option that takes a value.
@@ -107,6 +109,7 @@ pub(super) const NONE: Program = Program {
     settled: &[],
     settled_by: &[],
     data: &[],
+    evokes: &[],
     rest: Rest::Plain,
     complete: false,
     undashed: false,

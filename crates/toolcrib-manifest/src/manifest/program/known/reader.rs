@@ -80,6 +80,7 @@ impl VectorReader<'_, '_> {
         if known.undashed {
             at = self.undashed(start, name, known);
         }
+        self.evoked(start, name, known);
         let mut given = Given { is_settled: known.is_settled(words), ..Given::default() };
         while let Some(word) = words.get(at) {
             let begins = begins(word);

@@ -139,8 +139,9 @@ pub(in crate::manifest) fn analyse(
     flow.into_analysis()
 }
 
-/// The mistakes in a text, other than those about values. A plain shell has no features of bash.
-pub(crate) fn slips(text: &str, is_plain: bool) -> Vec<Slip> {
+/// The mistakes in a text, other than those about values. A plain shell has no features of bash; a call may give the
+/// text an input.
+pub(crate) fn slips(text: &str, is_plain: bool, has_input: bool) -> Vec<Slip> {
     let (commands, unfinished) = reader::read_to_end(text);
     if let Some((at, missing)) = unfinished {
         // What follows would only be said of a text that the shell does not run.
@@ -151,5 +152,13 @@ pub(crate) fn slips(text: &str, is_plain: bool) -> Vec<Slip> {
             help: format!("write the {missing}"),
         }];
     }
-    slips::all(text, &commands, is_plain)
+    let mut found = slips::all(text, &commands, is_plain);
+    if let Some(range) = slips::unfed_read(text, &commands).filter(|_| !has_input) {
+        found.push(Slip {
+            range,
+            message: "`read` gets nothing: the text has no standard input".to_owned(),
+            help: "give it some with `stdin`, or take a value as a variable: `vars: {NAME: \"${args.name}\"}`".to_owned(),
+        });
+    }
+    found
 }

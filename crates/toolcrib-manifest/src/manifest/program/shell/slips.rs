@@ -9,6 +9,30 @@ use super::syntax::{Command, Form, Kind, Part, Variable, Way, Word};
 /// Builtins of bash that other shells do not have.
 const OF_BASH: [&str; 7] = ["declare", "let", "mapfile", "readarray", "shopt", "source", "typeset"];
 
+/// Programs whose arguments are files.
+const OF_FILES: [&str; 17] = [
+    "cat",
+    "chmod",
+    "chown",
+    "cp",
+    "du",
+    "file",
+    "head",
+    "ls",
+    "md5sum",
+    "mv",
+    "rm",
+    "sha1sum",
+    "sha256sum",
+    "stat",
+    "tail",
+    "touch",
+    "wc",
+];
+
+/// Options of such programs with a pattern of their own.
+const OF_PATTERNS: [&str; 4] = ["-I", "--ignore", "--hide", "--exclude"];
+
 const WRITE_BASH: &str = "write `shell: bash`: on many systems `sh` is a shell without it";
 
 /// The slips in commands, for a shell that has no more than the standard if `is_plain`.
@@ -21,6 +45,19 @@ pub(super) fn all(text: &str, commands: &[Command], is_plain: bool) -> Vec<Slip>
     reader.commands(commands);
     reader.slips.sort_by_key(|slip| slip.range.start);
     reader.slips
+}
+
+/// Where the text reads its standard input with `read`, if nothing in the text can give it any.
+pub(super) fn unfed_read(text: &str, commands: &[Command]) -> Option<Range<usize>> {
+    if text.contains(['|', '<']) {
+        return None;
+    }
+    let is_read = |command: &&Command| {
+        let name = command.words.first().and_then(Word::literal);
+        command.kind == Kind::Simple && name.as_deref() == Some("read")
+    };
+    let word = commands.iter().find(is_read)?.words.first()?;
+    Some(word.range.clone())
 }
 
 struct SlipReader<'t> {
@@ -104,11 +141,36 @@ impl SlipReader<'_> {
             let message = "`>` writes a file here instead of comparing numbers".to_owned();
             self.add(output.target.range.clone(), message, "write `-gt`, or `-lt` for `<`");
         }
+        if OF_FILES.contains(&name.as_str()) {
+            self.quoted_globs(command);
+        }
         let options: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
         if name == "set" && options.iter().any(|option| option == "pipefail") {
             let range =
                 first.range.start..command.words.last().map_or(first.range.end, |it| it.range.end);
             self.of_bash(range, "pipefail");
+        }
+    }
+
+    /// Reports `"*.log"`, which means a file of that name.
+    fn quoted_globs(&mut self, command: &Command) {
+        for (at, word) in command.words.iter().enumerate().skip(1) {
+            let before = command.words.get(at - 1).and_then(Word::literal).unwrap_or_default();
+            let written = self.text.get(word.range.clone()).unwrap_or_default();
+            let quoted = ['"', '\''].iter().find_map(|quote| {
+                written.strip_prefix(*quote)?.strip_suffix(*quote).filter(|it| !it.contains(*quote))
+            });
+            let Some(inside) = quoted.filter(|inside| inside.contains('*')) else { continue };
+            if OF_PATTERNS.contains(&before.as_str())
+                || inside.contains(['\\', '`'])
+                || inside.contains("$(")
+            {
+                continue;
+            }
+            let message =
+                "`*` is not expanded between quotes: this is a file of that name".to_owned();
+            let help = "put the quotes around what precedes it only: `\"$FOLDER\"/*.log`";
+            self.add(word.range.clone(), message, help);
         }
     }
 

@@ -24,6 +24,7 @@ const GIT_TRANSFER: Program = Program {
 const GIT_OTHER: Program = Program {
     names: &["grep", "difftool", "mergetool", "rebase", "merge", "cherry-pick", "revert"],
     valued: values::GIT_SEARCH,
+    evokes: &["--textconv", "--ext-grep"],
     code: &[
         "-O",
         "--open-files-in-pager",
@@ -37,6 +38,15 @@ const GIT_OTHER: Program = Program {
     ],
     instead: "write what is run as a literal",
     ..NONE
+};
+
+/// Commands that run the filters which the repository's attributes and settings name for a file, if
+/// they are told to.
+const GIT_FILTERS: Program = Program {
+    names: &["cat-file", "show"],
+    evokes: &["--textconv", "--filters", "--ext-diff"],
+    instead: "leave the option out: `git cat-file -p` and `git show` print the file as it is",
+    ..GIT_PLAIN
 };
 
 /// Commands of git all of whose arguments are run, or name what is run.
@@ -110,6 +120,7 @@ pub(super) const PROGRAMS: &[Program] = &[Program {
     rest: Rest::Commands(&[
         GIT_TRANSFER,
         GIT_OTHER,
+        GIT_FILTERS,
         GIT_RUN,
         GIT_BELOW,
         GIT_CONFIG,

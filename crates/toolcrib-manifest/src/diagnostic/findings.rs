@@ -1,6 +1,6 @@
 //! Collects the problems of one file while it is checked.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostic::position::{Span, clamp};
@@ -18,6 +18,9 @@ pub(crate) struct Findings<'t> {
     list: Vec<Diagnostic>,
     /// Digests of the problems so far: an aliased block is checked at every use but reported once.
     added: HashSet<u64>,
+    /// The codes of all errors by the place where they begin, so that the errors of one tool are found without
+    /// looking at those of the others.
+    errors_by_start: BTreeMap<usize, Vec<&'static str>>,
     errors: SeverityCount,
     warnings: SeverityCount,
     hints: SeverityCount,
@@ -67,6 +70,7 @@ impl<'t> Findings<'t> {
             text,
             list: Vec::new(),
             added: HashSet::new(),
+            errors_by_start: BTreeMap::new(),
             errors: SeverityCount::default(),
             warnings: SeverityCount::default(),
             hints: SeverityCount::default(),
@@ -89,6 +93,9 @@ impl<'t> Findings<'t> {
         if !self.added.insert(digest.finish()) {
             return;
         }
+        if diagnostic.severity == Severity::Error {
+            self.errors_by_start.entry(diagnostic.span.start).or_default().push(diagnostic.code);
+        }
         let tally = match diagnostic.severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
@@ -108,13 +115,15 @@ impl<'t> Findings<'t> {
         self.hints = SeverityCount::default();
     }
 
-    /// Whether an error is listed at a place within the span, of this code if one is given.
+    /// Whether there is an error at a place within the span, of this code if one is given.
     pub(crate) fn has_error_within(&self, span: &Span, code: Option<&str>) -> bool {
-        self.list.iter().any(|found| {
-            found.severity == Severity::Error
-                && span.contains(&found.span.start)
-                && code.is_none_or(|code| found.code == code)
-        })
+        self.error_codes_within(span).any(|found| code.is_none_or(|code| found == code))
+    }
+
+    /// The codes of the errors that begin within the span.
+    fn error_codes_within(&self, span: &Span) -> impl Iterator<Item = &'static str> {
+        let within = if span.is_empty() { 0..0 } else { span.clone() };
+        self.errors_by_start.range(within).flat_map(|(_, codes)| codes).copied()
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -137,5 +146,24 @@ impl<'t> Findings<'t> {
         self.list.extend(rest.into_iter().flatten());
         self.list.sort_by_key(|diagnostic| diagnostic.span.start);
         self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_errors_of_one_tool_are_found_without_looking_at_those_of_the_others() {
+        let text = "x".repeat(20_000);
+        let mut findings = Findings::unlimited(&text);
+        for at in 0..18_000 {
+            findings.add(Diagnostic::error("wrong-type", &(at..at + 1), "a problem"));
+        }
+        assert_eq!(findings.error_codes_within(&(9_000..9_003)).count(), 3, "and no other is read");
+        assert!(findings.has_error_within(&(9_000..9_003), Some("wrong-type")));
+        assert!(!findings.has_error_within(&(9_000..9_003), Some("unknown-key")));
+        assert!(!findings.has_error_within(&(18_000..20_000), None));
+        assert!(!findings.has_error_within(&(5..5), None));
     }
 }

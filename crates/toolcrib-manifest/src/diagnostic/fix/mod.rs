@@ -6,7 +6,7 @@ mod renames;
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::fix::proof::Proof;
-use crate::diagnostic::position::{Span, line_column, without_bom};
+use crate::diagnostic::position::{Lines, Span, without_bom};
 use crate::document::Format;
 use crate::manifest::load_listing_all;
 
@@ -109,9 +109,10 @@ pub fn fix_str(file: &str, text: &str) -> Fixed {
         if kept.is_empty() {
             break;
         }
+        // Counting the lines before each place anew would take the square of the time.
+        let lines = Lines::new(&fixed.text);
         for found in &kept {
-            let (Some(fix), (line, column)) =
-                (&found.fix, line_column(&fixed.text, found.span.start))
+            let (Some(fix), (line, column)) = (&found.fix, lines.line_column(found.span.start))
             else {
                 continue;
             };

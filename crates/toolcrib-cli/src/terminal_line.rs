@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{self, LocalModes, OptionalActions, QueueSelector, Termios, tcflush};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
@@ -44,6 +44,34 @@ pub(crate) async fn read() -> Line {
     let line = begun.get_or_insert_with(begin).await;
     *begun = None;
     line.unwrap_or_else(|_| Err(io::Error::other("the thread that reads it has ended")))
+}
+
+/// Keeps the terminal from showing what is typed, until it is dropped.
+pub(crate) struct HiddenInput {
+    before: Option<Termios>,
+}
+
+impl HiddenInput {
+    /// If the terminal cannot be set, what is typed stays visible: the question can still be answered.
+    pub(crate) fn begin() -> Self {
+        let before = termios::tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut hidden = before.clone();
+            hidden.local_modes.remove(LocalModes::ECHO);
+            // The end of the line is shown, so that what follows begins on a new one.
+            hidden.local_modes.insert(LocalModes::ECHONL);
+            let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, &hidden);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for HiddenInput {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }
 
 fn begin() -> oneshot::Receiver<Line> {

@@ -1,6 +1,6 @@
 //! Lays out tables.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use toolcrib::tool::fully_visible;
 
 use crate::screen;
@@ -33,6 +33,15 @@ impl Columns {
         self,
         rows: impl Iterator<Item = [T; N]>,
     ) -> String {
+        self.rows_within(rows, screen::terminal_width())
+    }
+
+    /// The rows for a terminal of this width, if there is one.
+    fn rows_within<T: AsRef<str>, const N: usize>(
+        self,
+        rows: impl Iterator<Item = [T; N]>,
+        terminal: Option<usize>,
+    ) -> String {
         let cell = |text: T| fully_visible(text.as_ref()).into_owned();
         let mut rows: Vec<Vec<String>> = rows.map(|row| row.map(cell).to_vec()).collect();
         if let Some(column) = self.shortened {
@@ -46,10 +55,14 @@ impl Columns {
         }
         // In a file or a pipe, each row stays on one line.
         if self.shortened.is_none()
-            && let Some(columns) = screen::terminal_width()
+            && let Some(columns) = terminal
         {
             let columns = u16::try_from(columns).unwrap_or(u16::MAX);
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+            // The first column has names and ids, which people copy.
+            if let Some(first) = table.column_mut(0) {
+                first.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
         table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
@@ -124,6 +137,16 @@ mod tests {
             line - COLUMN_GAP <= 80 && rows[0][2].ends_with("tools.d/network.yaml:14"),
             "{rows:?}"
         );
+    }
+
+    #[test]
+    fn an_id_stays_on_one_line_on_a_narrow_screen() {
+        let id = "approval_0123456789abcdef0123456789abcdef";
+        let rows = [[id, "restart_service", "client:deploy", "9 min 58 s", "{\"unit\":\"nginx\"}"]];
+        let heads = ["ID", "TOOL", "ASKED BY", "EXPIRES IN", "ARGUMENTS"];
+        let table = Columns::new(heads).rows_within(rows.into_iter(), Some(80));
+        assert!(table.lines().any(|line| line.starts_with(id)), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use toolcrib_sandbox::{
 use self::config::load;
 pub(crate) use self::config::{DEFAULT_CONFIGS, config, control, layers};
 pub(crate) use self::storage::before_programs;
-use self::storage::{create_state_folder, pins, prepare, resources};
+use self::storage::{create_state_folder, pins, prepare, resources, stored_runs};
 use self::warnings::{log_missing_lock, log_unavailable_tools, log_unenforced_profiles};
 use crate::options::Options;
 use crate::screen;
@@ -155,6 +155,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Started> {
         build_of(&loaded, read, |builder, config| Ok(resources(builder, config)?.entries(tools)))?;
     screen::broken_files(started.manifests.files());
     Ok(started)
+}
+
+/// Builds the crib to look at the runs of agents that are stored. Nothing is created.
+pub(crate) fn runs(options: &Options) -> anyhow::Result<Started> {
+    build(options, Secrets::look, stored_runs)
 }
 
 /// Builds the crib for a dry run: nothing is opened, and no command is run to get a secret, unless

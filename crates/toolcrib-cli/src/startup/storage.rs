@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use toolcrib::ToolcribBuilder;
 use toolcrib::core::audit::AuditSink;
 use toolcrib::settings::{Config, LoadedConfig, SetupError};
-use toolcrib::stores::StateDir;
+use toolcrib::stores::{Database, Runs, StateDir};
 
 use super::config::DEFAULT_CONFIGS;
 use crate::screen::{self, WARNING};
@@ -104,10 +104,28 @@ pub(crate) fn before_programs(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads pins of other MCP servers' tools, if there is a state folder. An unusable one does not
+/// Opens the stored runs to look at them. A state folder without a database has none, and stays without one.
+pub(super) fn stored_runs(
+    builder: ToolcribBuilder,
+    config: &Config,
+) -> Result<ToolcribBuilder, SetupError> {
+    let open = |source| SetupError::Open { key: "state.dir", source };
+    let existing = config.state.dir.as_ref().filter(|dir| StateDir::has_database(dir));
+    let database = match existing {
+        Some(dir) => {
+            let state = StateDir::open(dir).map_err(open)?;
+            StateDir::check_owner(dir).map_err(open)?;
+            state.database().map_err(open)?
+        }
+        None => Database::in_memory().map_err(|error| open(std::io::Error::other(error)))?,
+    };
+    Ok(builder.runs(Arc::new(Runs::new(&database))))
+}
+
+/// Reads pins of other MCP servers' tools, if the state folder has a database. An unusable one does not
 /// prevent an inspection of the manifests.
 pub(super) fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
-    let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
+    let Some(dir) = config.state.dir.as_ref().filter(|dir| StateDir::has_database(dir)) else {
         return builder;
     };
     let opened = StateDir::open(dir).and_then(|state| StateDir::check_owner(dir).map(|()| state));

@@ -146,6 +146,11 @@ impl StateDir {
         &self.dir
     }
 
+    /// Whether a directory has a database. A command that looks creates none.
+    pub fn has_database(dir: &Path) -> bool {
+        dir.join("toolcrib.db").is_file()
+    }
+
     /// Its database, opened when this is first called and made if it is not there. Files in which
     /// earlier versions kept the same are named in the log.
     pub fn database(&self) -> io::Result<Database> {

@@ -94,6 +94,61 @@ fn the_end_of_input_and_ctrl_c_decline_a_question() {
     }
 }
 
+/// Asks for a password of at least eight characters, and says whether it got the right one.
+const LOGIN: &str = r#"
+import json, sys
+
+password = {"type": "string", "format": "password", "minLength": 8}
+schema = {"type": "object", "properties": {"user": {"type": "string"}, "password": password},
+          "required": ["user", "password"]}
+for line in sys.stdin:
+    call = json.loads(line)
+    answer = call.get("answer")
+    if answer:
+        said = {"output": "right" if answer["password"] == "typed-in-8" else "wrong"}
+    else:
+        said = {"ask": {"message": "Who are you?", "schema": schema}}
+    print(json.dumps({"id": call["id"], **said}), flush=True)
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_password_is_not_shown_while_it_is_typed_nor_when_it_is_refused() {
+    let crib = Crib::new(&[("tools.yaml", TOOLS), ("worker.py", LOGIN)]);
+    crib.config("secrets: {key: {env: KEY}}\n");
+    let mut child = super::live_output::at_a_terminal(&crib, "book", Stdio::piped());
+    let mut reader = child.stdout.take().expect("it is piped");
+    let mut seen = Vec::new();
+    let order = [
+        ("password: ", "short-7\n"),
+        ("it is not shown", ""),
+        ("password: ", "typed-in-8\n"),
+        ("user: ", "ada\n"),
+    ];
+    let mut from = 0;
+    for (prompt, typed) in order {
+        loop {
+            let text = String::from_utf8_lossy(&seen[from..]).into_owned();
+            if let Some(at) = text.find(prompt) {
+                from += at + prompt.len();
+                break;
+            }
+            let mut part = [0; 1024];
+            let length = reader.read(&mut part).expect("it writes");
+            assert!(length > 0, "it ended before {prompt}: {}", String::from_utf8_lossy(&seen));
+            seen.extend(&part[..length]);
+        }
+        child.stdin.as_mut().expect("it is piped").write_all(typed.as_bytes()).expect("it reads");
+    }
+    reader.read_to_end(&mut seen).expect("it ends");
+    let seen = String::from_utf8_lossy(&seen);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{seen}");
+    assert!(seen.contains("ada") && seen.contains("right"), "{seen}");
+    for secret in ["short-7", "typed-in-8"] {
+        assert!(!seen.contains(secret), "{seen}");
+    }
+}
+
 #[test]
 fn without_a_terminal_the_call_says_what_it_needs_and_how_to_give_it() {
     let run = crib().run(&["call", "book"]);

@@ -76,6 +76,37 @@ fn the_default_state_folder_is_made_by_calls_and_not_by_looking() {
 }
 
 #[test]
+fn commands_that_look_create_nothing_in_a_state_folder_without_a_database() {
+    let crib = Crib::new(&[("story.yaml", STORY)]);
+    assert_eq!(crib.run(&["call", "story"]).code, Some(0));
+    let folder = std::fs::read_dir(crib.state_home().join("toolcrib")).expect("made");
+    let folder = folder.map(|entry| entry.expect("an entry").path()).next().expect("one folder");
+    for look in [
+        &["list", "--all"][..],
+        &["show", "story"],
+        &["why", "story"],
+        &["search", "line"],
+        &["check"],
+        &["status"],
+        &["stats"],
+        &["approvals"],
+        &["runs", "list"],
+        &["call", "story", "--dry-run"],
+    ] {
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+            .create(&folder)
+            .expect("made");
+        let run = crib.run(look);
+        let found = std::fs::read_dir(&folder).expect("it is there");
+        let found: Vec<_> = found.map(|entry| entry.expect("an entry").file_name()).collect();
+        assert_eq!(found, Vec::<std::ffi::OsString>::new(), "{look:?}: {run:?}");
+    }
+    let runs = crib.run(&["runs", "list"]);
+    assert!(runs.code == Some(0) && runs.stderr.contains("there is no run yet"), "{runs:?}");
+}
+
+#[test]
 fn an_unusable_default_state_folder_is_reported_and_skipped() {
     let crib = Crib::new(&[("story.yaml", STORY)]);
     std::fs::write(crib.state_home(), "a file").expect("written");

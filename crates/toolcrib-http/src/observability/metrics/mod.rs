@@ -41,7 +41,7 @@ fn health(api: &Api, text: &mut Text) {
     .sample(&[], u64::from(health.is_degraded()));
     text.family("toolcrib_generation", Kind::Gauge, "The generation of the registry.")
         .sample(&[], health.generation);
-    let mut tools = text.family("toolcrib_builtins", Kind::Gauge, "Tools that own their name.");
+    let mut tools = text.family("toolcrib_tools", Kind::Gauge, "Tools that own their name.");
     tools.sample(&[("state", "callable")], health.tools.saturating_sub(health.unavailable));
     tools.sample(&[("state", "unavailable")], health.unavailable);
     let mut files = text.family("toolcrib_files", Kind::Gauge, "Manifests by state.");

@@ -45,7 +45,7 @@ async fn metrics_count_calls_and_requests() {
         r#"toolcrib_call_seconds_count{tool="echo"} 1"#,
         r#"toolcrib_http_requests_total{method="POST",route="/v1/tools/{name}/call",status="200"} 1"#,
         r#"toolcrib_http_requests_total{method="GET",route="(other)",status="404"} 1"#,
-        "toolcrib_builtins{state=\"callable\"} 11",
+        "toolcrib_tools{state=\"callable\"} 11",
         "toolcrib_ready 1",
     ] {
         assert!(metrics.body.lines().any(|own| own == line), "{line}\n{}", metrics.body);

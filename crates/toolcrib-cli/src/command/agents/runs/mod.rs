@@ -80,7 +80,10 @@ struct ExportOptions {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &RunsOptions) -> anyhow::Result<Exit> {
-    let started = startup::run(options)?;
+    let started = match &own.command {
+        RunsCommand::Cancel(_) => startup::run(options)?,
+        _ => startup::runs(options)?,
+    };
     runtime::block_on(async {
         let exit = match &own.command {
             RunsCommand::List(own) => list(&started, own).await,

@@ -8,9 +8,10 @@ use toolcrib::core::suspension::check_answer;
 use toolcrib::tool::{ToolError, canonical_json, fully_visible, fully_visible_text};
 use toolcrib::wire::{Parameter, fields};
 
+use crate::arguments;
 use crate::screen::parameter::parameter_text;
 use crate::screen::{self, ERROR, STRONG, WARNING};
-use crate::{arguments, terminal_line};
+use crate::terminal_line::{self, HiddenInput};
 
 /// Shows the question with its fields and reads a value for each. An empty line stands for the
 /// default; a value that does not fit is asked for again. `None` at the end of input.
@@ -19,10 +20,14 @@ pub(super) async fn filled(message: &str, schema: &Value) -> io::Result<Option<V
     screen::note(heading(message, &fields));
     let mut answer = Map::new();
     for field in &fields {
+        let (property, only) = alone(field, schema);
+        let is_secret = property.is_some_and(is_password);
         loop {
-            screen::ask(prompt(field));
+            // Before the prompt: somebody may type at once.
+            let hidden = is_secret.then(HiddenInput::begin);
+            screen::ask(prompt(field, is_secret));
             let Some(line) = terminal_line::read().await? else { return Ok(None) };
-            let (property, only) = alone(field, schema);
+            drop(hidden);
             let value = match line.as_str() {
                 "" => field.default.clone(),
                 line => Some(arguments::typed(line, property)),
@@ -34,23 +39,42 @@ pub(super) async fn filled(message: &str, schema: &Value) -> io::Result<Option<V
                     answer.extend(given);
                     break;
                 }
-                Err(error) => refused(&error),
+                Err(error) => refused(&error, is_secret),
             }
         }
     }
     if !fields.is_empty() {
         return Ok(Some(Value::Object(answer)));
     }
+    let hidden = is_password(schema).then(HiddenInput::begin);
     screen::ask("answer: ");
     let line = terminal_line::read().await?;
+    drop(hidden);
     Ok(line.map(|line| match line.as_str() {
         "" => Value::Object(answer),
         line => arguments::typed(line, Some(schema)),
     }))
 }
 
-/// Says why an answer was not accepted.
-pub(super) fn refused(error: &ToolError) {
+/// Whether nobody who looks at the screen may read a value.
+fn is_password(schema: &Value) -> bool {
+    schema["format"] == "password" || schema["writeOnly"] == true
+}
+
+/// Whether a question asks for such a value.
+pub(super) fn has_password(schema: &Value) -> bool {
+    let fields = schema["properties"].as_object();
+    is_password(schema) || fields.is_some_and(|fields| fields.values().any(is_password))
+}
+
+/// Says why an answer was not accepted. Messages about a secret answer would show it.
+pub(super) fn refused(error: &ToolError, is_secret: bool) {
+    if is_secret {
+        screen::note(format!(
+            "{ERROR}not accepted{ERROR:#}: the answer does not fit the fields above; it is not shown"
+        ));
+        return;
+    }
     screen::note(format!("{ERROR}not accepted{ERROR:#}: {}", error.message()));
     error.hints().iter().for_each(screen::note);
 }
@@ -82,9 +106,10 @@ fn heading(message: &str, fields: &[Parameter]) -> String {
 }
 
 /// The name of a field, and what an empty line stands for.
-fn prompt(field: &Parameter) -> String {
+fn prompt(field: &Parameter, is_secret: bool) -> String {
     let name = fully_visible(&field.name);
     match &field.default {
+        Some(_) if is_secret => format!("{name} [the default]: "),
         None => format!("{name}: "),
         Some(Value::String(text)) => format!("{name} [{}]: ", fully_visible(text)),
         Some(value) => format!("{name} [{}]: ", fully_visible(&canonical_json(value))),

@@ -69,7 +69,9 @@ impl Answers {
             };
             match stop::unless_requested(Box::pin(turn.resolve(call.id(), resolution))).await? {
                 Ok(answer) => return Some(answer),
-                Err(RedeemError::Answer(error)) if !is_given => form::refused(&error),
+                Err(RedeemError::Answer(error)) if !is_given => {
+                    form::refused(&error, asks_for_password(call.waiting()));
+                }
                 Err(RedeemError::Answer(error)) => {
                     return Some(given_up(turn, call, error).await);
                 }
@@ -143,6 +145,13 @@ async fn filled(
         };
     }
     Ok(Some(Value::Object(answers)))
+}
+
+/// Whether an answer may hold a password.
+fn asks_for_password(waiting: &Waiting) -> bool {
+    let Waiting::Input { schema, parts, .. } = waiting else { return false };
+    let in_part = |part: &InputPart| form::has_password(&part.ask.schema());
+    form::has_password(schema) || parts.iter().any(in_part)
 }
 
 /// Ends a call that nobody can answer, with this error as its result.

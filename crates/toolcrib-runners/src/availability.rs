@@ -11,7 +11,7 @@ use toolcrib_sandbox::{NO_PROGRAMS, STARTS_PROGRAMS, find_program};
 use crate::command::script;
 use crate::confinement::confinement;
 use crate::trust::TrustRenewal;
-use crate::trust::{deciding_files, pinned_files};
+use crate::trust::pinned_files;
 use crate::{DecidingFiles, RunnerHost, Secrets};
 
 /// A cache of program lookups during one start or reload: many tools run the same few programs, and each lookup
@@ -98,8 +98,10 @@ pub(crate) fn missing(
         )
         .filter_map(|path| std::path::absolute(path).ok())
         .collect();
-    let DecidingFiles { missing, linked, .. } = DecidingFiles::of_tool(declaration, host);
-    let absent = missing
+    let deciding = DecidingFiles::of_tool(declaration, host);
+    let problem = deciding.problem(host);
+    let absent = deciding
+        .missing
         .into_iter()
         .filter(|path| std::path::absolute(path).is_ok_and(|path| !named.contains(&path)))
         .map(|path| format!("runs `{}`, which does not exist", path.display()));
@@ -114,7 +116,7 @@ pub(crate) fn missing(
         .chain(script)
         .chain(beside)
         .chain(absent)
-        .chain(deciding_files::linked(&linked))
+        .chain(problem)
         .chain(files)
         .chain(named)
         .chain(variables)

@@ -30,7 +30,9 @@ mod trust_guard;
 mod worker;
 
 pub use crate::expansion::{Invocation, ServerValues, expand};
-pub use crate::trust::deciding_files::{DecidingFiles, PYTHON_SAFE_PATH, ReferencedFile};
+pub use crate::trust::deciding_files::{
+    DecidingFiles, PYTHON_SAFE_PATH, ReferencedFile, RivalFiles,
+};
 pub use crate::trust::pinned_files::{check_files, pin_files};
 pub use command::CommandRunner;
 pub use confinement::{confinement, grants};

@@ -8,6 +8,7 @@ mod descriptions;
 mod files;
 mod habits;
 mod hidden;
+mod loaded_code;
 mod schemas;
 mod shell;
 mod shell_texts;
@@ -92,6 +93,7 @@ pub fn lint_with(
             look_at_texts(tool, findings);
             shell::check(tool, findings);
             shell_texts::check(tool, findings);
+            loaded_code::check(tool, findings);
             confinement::check(tool, findings);
             answers::check(tool, findings);
             habits::check(tool, findings);

@@ -145,7 +145,7 @@ impl CommandRunner {
         }
         // As late as possible, because most of these files are opened by path.
         let now = DecidingFiles::of_tool(&self.declaration, &self.host);
-        if let Some(problem) = deciding_files::linked(&now.linked) {
+        if let Some(problem) = now.problem(&self.host) {
             return Err(refused(problem));
         }
         let copy = if self.host.pinned_scripts {

@@ -13,7 +13,6 @@ use toolcrib_manifest::declaration::{
 use toolcrib_sandbox::SealedFile;
 
 use crate::trust::TrustRenewal;
-use crate::trust::deciding_files;
 use crate::trust::deciding_files::ReferencedFile;
 use crate::{DecidingFiles, RunnerHost};
 
@@ -46,7 +45,7 @@ fn read(named: Vec<ReferencedFile>) -> BTreeMap<String, NamedFile> {
 pub fn check_files(declaration: &UpstreamDeclaration, host: &RunnerHost) -> Result<(), String> {
     let UpstreamTransport::Stdio(stdio) = &declaration.transport else { return Ok(()) };
     let now = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
-    if let Some(problem) = deciding_files::linked(&now.linked) {
+    if let Some(problem) = now.problem(host) {
         return Err(problem);
     }
     let advice = || TrustRenewal::of_upstream(declaration, host).advice(host);

@@ -91,6 +91,12 @@ pub(super) const REMARKS: &[Code] = &[
         the secret, because it was exposed.",
     ),
     warning(
+        "loaded-code",
+        "A program that loads modules or settings from the workspace, where other tools may write: Python without \
+         `PYTHONSAFEPATH`, `-I.` of Perl and Ruby, `require` in code of Node.js and Lua, R, octave, ghci and erl.",
+        "Follow the hint: an option keeps most programs from it; others start beside the manifest (`cwd`).",
+    ),
+    warning(
         "long-description",
         "A description that some providers cut off.",
         "Say the most important things first, and omit what the schema already says.",

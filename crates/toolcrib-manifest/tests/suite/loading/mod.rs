@@ -8,6 +8,7 @@ mod files;
 mod files_that_run;
 mod http;
 mod layers;
+mod loaded_code;
 mod memory;
 mod policies;
 mod program_advice;

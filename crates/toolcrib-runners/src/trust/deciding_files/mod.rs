@@ -36,6 +36,7 @@ use self::programs::{
     CODE_VARIABLES, INLINE, first_line, is_package, runs_its_arguments, runs_no_file,
 };
 use self::roles::WordRole;
+pub use self::unasked::RivalFiles;
 use self::words::{ArgumentText, argument_text, words_of};
 
 /// The files that decide what a declaration runs.
@@ -55,6 +56,9 @@ pub struct DecidingFiles {
     /// scripts are not included. These files are not among the places: while there is one, this declaration does not
     /// run, but others do.
     pub linked: Vec<PathBuf>,
+    /// Files that win over others which no tool can change. While there are any, this declaration runs only if the
+    /// contents of its files are pinned.
+    pub rivals: Vec<RivalFiles>,
     /// Whether a script in Python is among them whose folder no tool can change, so that it may load modules from
     /// there.
     pub has_python_script: bool,
@@ -111,7 +115,24 @@ pub(crate) fn linked(files: &[PathBuf]) -> Option<String> {
     ))
 }
 
+/// Why a declaration with these files does not run if nothing pins their contents, as a clause with what to do.
+fn beaten(files: &[RivalFiles]) -> Option<String> {
+    let RivalFiles { chosen, other } = files.first()?;
+    Some(format!(
+        "would run `{}`, which wins over `{}` and which a program of another tool could have put there: look at both \
+         and remove one, name the file (`make -f …`), or pin what was reviewed with `registry.lock: enforce`",
+        chosen.display(),
+        other.display()
+    ))
+}
+
 impl DecidingFiles {
+    /// Why the declaration does not run, as a clause with what to do.
+    pub(crate) fn problem(&self, host: &RunnerHost) -> Option<String> {
+        let beaten = || beaten(&self.rivals).filter(|_| !host.pinned_scripts);
+        linked(&self.linked).or_else(beaten)
+    }
+
     /// The files that decide what a tool runs; none if it runs no program.
     pub fn of_tool(declaration: &Declaration, host: &RunnerHost) -> Self {
         let folder = folder_of(&declaration.origin.file);
@@ -477,6 +498,8 @@ impl DecidingFiles {
             list.sort();
             list.dedup();
         }
+        self.rivals.sort();
+        self.rivals.dedup();
         self
     }
 }

@@ -152,7 +152,9 @@ fn add_shell_text(text: &str, depth: usize, words: &mut Vec<(String, WordRole)>)
         for folder in &command.folders {
             words.extend(found.iter().map(|(word, role)| (below(folder, word), *role)));
         }
-        if depth < DEPTH_MAX {
+        // What such a program is given is no text that a shell runs.
+        let is_data = is_known && !runs && !is_built;
+        if depth < DEPTH_MAX && !is_data {
             for word in command.words.iter().filter(|word| word.contains(char::is_whitespace)) {
                 add_shell_text(word, depth + 1, words);
             }
@@ -193,6 +195,15 @@ mod tests {
         assert!(code("if ./a.sh; then ./b.sh; fi", "./b.sh"));
         assert!(code("\"./a.sh\" x", "./a.sh"));
         assert!(!in_shell_text("getent hosts \"$1\"").iter().any(|(word, _)| word == "hosts"));
+    }
+
+    #[test]
+    fn a_file_that_a_text_writes_and_mentions_in_what_it_prints_is_no_code() {
+        let text = "echo \"$H\" >> deployed; echo \"deployed $H by $U\"";
+        let is_code = |text| in_shell_text(text).contains(&("deployed".to_owned(), WordRole::Code));
+        assert!(!is_code(text), "{:?}", in_shell_text(text));
+        assert!(is_code("echo x >> deployed; sh -c 'deployed x'"));
+        assert!(is_code("echo \"deployed x\" | sh"));
     }
 
     #[test]

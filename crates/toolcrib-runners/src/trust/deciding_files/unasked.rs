@@ -1,6 +1,6 @@
 //! Files that a program reads from its folder although no argument names them, such as a makefile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::absent::folder_of_files;
 use super::declaration_folders::DeclarationFolders;
@@ -33,6 +33,25 @@ const UNASKED: [UnaskedFiles; 4] = [
     },
 ];
 
+/// Two files in the workspace of which a program runs the first. No tool can change the second, but a program that
+/// ran before this server started may have put the first beside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct RivalFiles {
+    /// The one that runs.
+    pub chosen: PathBuf,
+    /// The one that would run without it.
+    pub other: PathBuf,
+}
+
+/// Whether two paths lead to two files: a file system may take `makefile` and `Makefile` for one.
+fn is_another(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    identity(one) != identity(other)
+}
+
 /// The names of such files.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     UNASKED.iter().flat_map(|files| files.names.iter().copied())
@@ -62,7 +81,7 @@ impl DecidingFiles {
             return;
         }
         let folder = folder_of_files(words, around);
-        for name in files.names {
+        for (nth, name) in files.names.iter().enumerate() {
             let place: PathBuf = folder.join(name).components().collect();
             if around.is_written_or_data(&place) || around.is_data(&place) {
                 continue;
@@ -74,6 +93,14 @@ impl DecidingFiles {
                 let workspace = absolute(around.workspace);
                 let written = place.strip_prefix(&workspace).unwrap_or(&place);
                 self.name(&written.to_string_lossy(), name, &place, around, true);
+                let others = files.names[nth + 1..].iter().map(|name| folder.join(name));
+                if let Some(other) = others
+                    .filter(|other| is_another(other, &place))
+                    .find(|other| place.starts_with(&workspace) && other.is_file())
+                {
+                    let other = other.components().collect();
+                    self.rivals.push(RivalFiles { chosen: place.clone(), other });
+                }
                 return self.places.push(place);
             }
             self.absent.push(place);

@@ -189,6 +189,24 @@ fn a_file_that_a_program_reads_unasked_and_names_that_would_win_over_it_are_read
 }
 
 #[test]
+fn a_makefile_that_wins_over_a_protected_one_is_not_run_by_a_process_that_did_not_see_it_come() {
+    let place = TestWorkspace::new();
+    place.write("ws/Makefile", "all:\n");
+    place.tool("make", "{argv: [make, all]}");
+    place.tool("text", "{shell: sh, text: 'make all'}");
+    place.tool("named", "{argv: [make, -f, Makefile, all]}");
+    let wins = |tool: &str| {
+        unavailable(&place.crib(), tool).is_some_and(|why| why.contains("which wins over"))
+    };
+    assert!(!wins("make") && !wins("text"));
+    // Another process started the program that made it.
+    place.write("ws/GNUmakefile", "all:\n");
+    assert!(wins("make") && wins("text") && !wins("named"));
+    fs::remove_file(place.top.join("ws/Makefile")).unwrap();
+    assert!(!wins("make"));
+}
+
+#[test]
 fn a_file_that_a_program_would_read_unasked_stays_open_if_another_is_named_or_it_is_granted() {
     let place = TestWorkspace::new();
     for file in ["Makefile", "own.mk", "package.json"] {

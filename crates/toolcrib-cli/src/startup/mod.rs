@@ -58,9 +58,10 @@ pub(crate) fn serve(options: &Options, listens: bool) -> anyhow::Result<Started>
     for warning in create_state_folder(&mut loaded) {
         tracing::warn!("{warning}");
     }
-    // Without a state folder, what clients are asked is kept in memory.
-    let open = resources;
     prepare(&loaded)?;
+    let tools = sub_agent_tools()?;
+    // Without a state folder, what clients are asked is kept in memory. The tools are for runs of agents only.
+    let open = |builder, config: &_| Ok(resources(builder, config)?.entries(tools));
     let started = build_of(&loaded, read, open)?;
     started.crib.follow_config(loaded.config(), move || {
         let loaded = layers.clone().load().map_err(|error| error.to_string())?;

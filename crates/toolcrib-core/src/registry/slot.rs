@@ -121,6 +121,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
         unsafe_argv,
         digest,
         unit_everywhere,
+        opt_in,
     } = one;
     same_body(body, &other.body)
         && same_constraint(constraint.as_ref(), other.constraint.as_ref())
@@ -128,6 +129,7 @@ fn same_entry(one: &ToolEntry, other: &ToolEntry) -> bool {
         && *availability == other.availability
         && *remark == other.remark
         && *unsafe_argv == other.unsafe_argv
+        && *opt_in == other.opt_in
         && *digest == other.digest
         && *unit_everywhere == other.unit_everywhere
         && (Arc::ptr_eq(definition, &other.definition) || *definition == other.definition)

@@ -34,6 +34,8 @@ pub struct RegistrySnapshot {
     conflicts: Vec<Conflict>,
     rules: Arc<Rules>,
     registered: u64,
+    /// Whether some owners are only for toolsets that name them for that.
+    has_opt_in: bool,
 }
 
 /// The parts from which a snapshot is built.
@@ -63,7 +65,10 @@ impl RegistrySnapshot {
             conflicts: Vec::new(),
             rules,
             registered,
+            has_opt_in: false,
         };
+        let has_opt_in = snapshot.entries().any(|entry| entry.opt_in);
+        snapshot.has_opt_in = has_opt_in;
         snapshot.conflicts =
             snapshot.waiting.iter().filter_map(|slot| snapshot.conflict(slot)).collect();
         snapshot
@@ -83,6 +88,11 @@ impl RegistrySnapshot {
     /// Its unique number in this process; later snapshots have larger numbers.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether some owners are only for toolsets that name them for that.
+    pub(crate) fn has_opt_in(&self) -> bool {
+        self.has_opt_in
     }
 
     /// The owner of a name: one hash probe, no lock, no allocation.

@@ -104,13 +104,33 @@ struct ToolsetRules {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     within: Vec<Self>,
+    /// Names of tools that only toolsets have which name them here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    opt_in: Vec<String>,
 }
 
 impl ToolsetRules {
     fn allows(&self, entry: &ToolEntry) -> bool {
+        if entry.opt_in {
+            return self.names(entry.name()) && !self.leaves_out(entry);
+        }
         (self.include.is_empty() || self.include.iter().any(|filter| filter.takes(entry)))
             && !self.exclude.iter().any(|filter| filter.takes(entry))
             && self.within.iter().all(|outer| outer.allows(entry))
+    }
+}
+
+impl ToolsetRules {
+    /// Whether these rules, or some that they are within, name a tool that needs it.
+    fn names(&self, tool: &str) -> bool {
+        self.opt_in.iter().any(|name| name == tool) || self.within.iter().any(|o| o.names(tool))
+    }
+
+    /// Whether these rules, or some that they are within, exclude a tool.
+    fn leaves_out(&self, entry: &ToolEntry) -> bool {
+        self.exclude.iter().any(|filter| filter.takes(entry))
+            || self.within.iter().any(|outer| outer.leaves_out(entry))
     }
 }
 
@@ -189,6 +209,29 @@ impl Toolset {
             return self;
         }
         self.include(ToolFilter::new().name(name))
+    }
+
+    /// Includes a tool that only toolsets have which name it so ([`ToolEntry::for_opt_in`]), whatever they
+    /// include and whatever they are [within](Self::within). An `exclude` still excludes it.
+    ///
+    /// ```
+    /// use toolcrib_core::{Registry, Toolset};
+    /// use toolcrib_tool::ToolEntry;
+    ///
+    /// # fn delegate() -> ToolEntry {
+    /// #     use toolcrib_tool::{Layer, Source, ToolDefinition, tool_fn};
+    /// #     let definition = ToolDefinition::builder("delegate").description("Give a task away.");
+    /// #     let body = tool_fn(|_: serde_json::Value, _| async { "done" });
+    /// #     ToolEntry::new(definition.build().unwrap(), std::sync::Arc::new(body), Source::new(Layer::Host, "doc"))
+    /// # }
+    /// let registry = Registry::scratch().entry(delegate().for_opt_in()).build()?;
+    /// assert!(Toolset::new().view(&registry.snapshot()).get("delegate").is_none());
+    /// assert!(Toolset::new().opt_in("delegate").view(&registry.snapshot()).get("delegate").is_some());
+    /// # Ok::<(), toolcrib_tool::DefinitionError>(())
+    /// ```
+    #[must_use]
+    pub fn opt_in(self, name: &str) -> Self {
+        self.with(|rules| rules.opt_in.push(name.to_owned()))
     }
 
     /// Limits it to the tools of another toolset, whose context values are over its own.

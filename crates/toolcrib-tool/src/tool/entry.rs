@@ -163,6 +163,8 @@ pub struct ToolEntry {
     /// Why its author lets a value of a call choose a program, be run, or name an option of a program. People see it
     /// wherever the tool is listed.
     pub unsafe_argv: Option<Arc<str>>,
+    /// Whether only turns have it whose toolset names it for that (core's `Toolset::opt_in`). All others do not know it.
+    pub opt_in: bool,
 }
 
 impl ToolEntry {
@@ -203,7 +205,15 @@ impl ToolEntry {
             constraint: None,
             remark: None,
             unsafe_argv: None,
+            opt_in: false,
         }
+    }
+
+    /// Sets that only turns have it whose toolset [names it for that](Self::opt_in).
+    #[must_use]
+    pub fn for_opt_in(mut self) -> Self {
+        self.opt_in = true;
+        self
     }
 
     /// Sets the [`digest`](Self::digest).

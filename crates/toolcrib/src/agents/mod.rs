@@ -169,6 +169,8 @@ impl Toolcrib {
         if let Some(toolset) = &own.toolset {
             let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
             builder = builder.toolset(if starts_others { with_tools(toolset) } else { toolset });
+        } else if starts_others {
+            builder = builder.toolset(with_tools(Toolset::new()));
         }
         if let Some(text) = &own.instruction {
             builder = builder.instructions(text);

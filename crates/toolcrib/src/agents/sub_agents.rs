@@ -10,12 +10,12 @@ use toolcrib_tool::{DefinitionError, ToolEntry};
 use super::AgentSetupError;
 
 /// The tools with which agents start others, for a crib whose agents have `sub_agents`
-/// ([`entries`](crate::ToolcribBuilder::entries)). Outside of the run of such an agent, their calls are refused.
+/// ([`entries`](crate::ToolcribBuilder::entries)). Only the runs of such agents have them.
 pub fn sub_agent_tools() -> Result<Vec<ToolEntry>, DefinitionError> {
     let mut entries = tools::entries()?;
     // The answer of an agent is its last text, or has a schema and a tool of its own.
     entries.retain(|entry| is_sub_agent_tool(entry.name()));
-    Ok(entries)
+    Ok(entries.into_iter().map(ToolEntry::for_opt_in).collect())
 }
 
 /// Whether a name is that of a tool with which agents start others.
@@ -25,7 +25,8 @@ pub(crate) fn is_sub_agent_tool(name: &str) -> bool {
 
 /// The toolset of an agent that starts others: with the tools for that.
 pub(super) fn with_tools(toolset: Toolset) -> Toolset {
-    toolset.with_tool(MULTI_AGENT).with_tool(NEW_TASK)
+    let with = |set: Toolset, name| set.with_tool(name).opt_in(name);
+    [MULTI_AGENT, NEW_TASK].into_iter().fold(toolset, with)
 }
 
 /// The toolset of a sub-agent that starts no others.

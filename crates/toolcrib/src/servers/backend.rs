@@ -61,7 +61,7 @@ impl Backend for Toolcrib {
         let names_after_restart = names.iter().filter(|one| one.after_restart.is_some()).count();
         Health {
             generation: snapshot.generation(),
-            tools: entries.len(),
+            tools: snapshot.entries().filter(|entry| !entry.opt_in).count(),
             unavailable: entries.filter(|entry| entry.unavailable_reason().is_some()).count(),
             files_live: of_state("live"),
             files_stale: of_state("stale"),

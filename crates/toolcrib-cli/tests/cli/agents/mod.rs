@@ -9,6 +9,7 @@ mod owners;
 mod resuming;
 mod running;
 mod served;
+mod served_sub_agents;
 mod settings;
 mod steering;
 mod sub_agents;

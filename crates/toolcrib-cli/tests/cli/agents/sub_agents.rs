@@ -10,7 +10,7 @@ use crate::harness::crib::Crib;
 use crate::harness::server::Server;
 
 /// A served folder whose config has these agents.
-async fn with_agents(
+pub(super) async fn with_agents(
     replies: impl IntoIterator<Item = Reply>,
     agents: &str,
 ) -> (ModelServer, Crib) {
@@ -22,13 +22,13 @@ async fn with_agents(
 }
 
 /// The tools that a request offers.
-fn offered(server: &ModelServer, request: usize) -> Vec<String> {
+pub(super) fn offered(server: &ModelServer, request: usize) -> Vec<String> {
     let body: Value = serde_json::from_str(&server.requests()[request].text).expect("JSON");
     let tools = body["tools"].as_array().into_iter().flatten();
     tools.filter_map(|tool| tool["function"]["name"].as_str()).map(str::to_owned).collect()
 }
 
-fn task() -> Reply {
+pub(super) fn task() -> Reply {
     let task = json!({"agent_name": "helper", "task_name": "note", "input": "Note x."});
     Reply::call("new_task", task)
 }

@@ -192,6 +192,7 @@ impl ExecutorBuilder {
         let answers = Answers::new(AnswerCache::new(config.cache()), HistoryLimits::default());
         Executor {
             shared: Arc::new(Shared {
+                everything: crate::Toolset::new(),
                 registry,
                 config: ArcSwap::from_pointee(config),
                 admission,

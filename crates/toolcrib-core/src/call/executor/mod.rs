@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) bus: Option<EventBus>,
     pub(crate) shutdown: Shutdown,
     pub(crate) polls: PollWatch,
+    /// The tools of turns without a toolset.
+    pub(crate) everything: crate::Toolset,
 }
 
 impl Shared {

@@ -72,7 +72,8 @@ pub struct Turn {
 pub(crate) struct TurnState {
     pub(crate) shared: Arc<Shared>,
     snapshot: Arc<RegistrySnapshot>,
-    /// The toolset, if there is one, and its view of the snapshot.
+    /// The toolset, if there is one. The view is all of the snapshot if there is none, except for tools that only
+    /// toolsets have which name them.
     toolset: Option<Toolset>,
     narrowed_to: Option<Toolset>,
     view: Option<ToolsetView>,
@@ -160,7 +161,7 @@ impl TurnState {
     /// Whether the toolset allows this name. Without a toolset, this includes tools that no longer
     /// exist.
     pub(crate) fn reaches(&self, name: &str) -> bool {
-        self.view.is_none() || self.slot(name).is_some()
+        self.toolset.is_none() || self.slot(name).is_some()
     }
 
     /// The caller record for calls of this tool, to resume them later.
@@ -192,6 +193,16 @@ impl TurnState {
     }
 }
 
+/// What a turn with this toolset sees; `None` for all of the snapshot.
+fn view(
+    toolset: Option<&Toolset>,
+    snapshot: &Arc<RegistrySnapshot>,
+    shared: &Shared,
+) -> Option<ToolsetView> {
+    let everything = snapshot.has_opt_in().then_some(&shared.everything);
+    toolset.or(everything).map(|toolset| toolset.view(snapshot))
+}
+
 impl Turn {
     pub(crate) fn new(executor: &Executor, options: TurnOptions) -> Self {
         let snapshot = executor.shared.registry.snapshot();
@@ -201,7 +212,7 @@ impl Turn {
         let state = TurnState {
             may_approve: options.may_approve.unwrap_or(has_approver),
             shared: Arc::clone(&executor.shared),
-            view: options.toolset.as_ref().map(|toolset| toolset.view(&snapshot)),
+            view: view(options.toolset.as_ref(), &snapshot, &executor.shared),
             toolset: options.toolset,
             narrowed_to: options.narrowed_to,
             snapshot,
@@ -390,7 +401,7 @@ impl Turn {
         if snapshot.generation() == state.snapshot.generation() {
             return self.clone();
         }
-        let view = state.toolset.as_ref().map(|toolset| toolset.view(&snapshot));
+        let view = view(state.toolset.as_ref(), &snapshot, &state.shared);
         Self::of(TurnState { snapshot, view, ..state.copy() })
     }
 
@@ -420,7 +431,7 @@ impl Turn {
             identity: suspension.identity().into(),
             files: ToolFiles::default(),
             session: suspension.session().map(Arc::from),
-            view: toolset.as_ref().map(|toolset| toolset.view(&state.snapshot)),
+            view: view(toolset.as_ref(), &state.snapshot, &state.shared),
             toolset,
             narrowed_to: caller.narrowed_to().map_err(unreadable)?,
             scope,

@@ -1,5 +1,6 @@
 //! `toolcrib mcp`: serves MCP on standard input and output, for clients that start their servers.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use toolcrib::mcp::McpServer;
 use crate::Exit;
 use crate::options::{Options, ToolsetChoice};
 use crate::runtime;
+use crate::screen;
 use crate::serving::background::BackgroundTasks;
 use crate::serving::stop;
 use crate::startup::{self, Started};
@@ -26,6 +28,12 @@ pub(crate) struct StdioOptions {
 
 pub(in crate::command) fn run(options: &Options, own: &StdioOptions) -> anyhow::Result<Exit> {
     let started = startup::serve(options, false)?;
+    if std::io::stdin().is_terminal() {
+        screen::note(
+            "serves MCP on standard input and output, which a client starts: `toolcrib serve` serves it over HTTP; \
+             Ctrl-C ends it",
+        );
+    }
     let may_approve = started.config.mcp.stdio.rights.may_approve();
     let turn = own.toolset.turn_options(&started.crib)?;
     let turn = turn.may_approve(may_approve).client("mcp over stdio");

@@ -133,7 +133,7 @@ pub(in crate::command) fn run(options: &Options, own: &TrustOptions) -> anyhow::
             screen::note(page(candidate));
         }
     }
-    if !own.yes && !agreed(open.len())? {
+    if !own.yes && !agreed(&open)? {
         screen::note("nothing was trusted");
         return Ok(Exit::Failure);
     }
@@ -201,14 +201,18 @@ fn state_belongs_to_the_server(config: &Config, state: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// Asks at the terminal; fails without one.
-fn agreed(number: usize) -> anyhow::Result<bool> {
+/// Asks at the terminal; fails without one. What is wanted stands there once more: it may have scrolled away.
+fn agreed(open: &[&Candidate]) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         bail!(
             "there is no terminal to ask on: look at what is shown above, and repeat with `--yes`"
         );
     }
-    let what = if number == 1 { "it" } else { "all of them" };
+    for one in open {
+        let wants = fully_visible_text(&one.wants.join(", ")).into_owned();
+        screen::ask(format!("{STRONG}{}{STRONG:#} wants {wants}\n", one.label));
+    }
+    let what = if open.len() == 1 { "it" } else { "all of them" };
     screen::ask(format!("Trust {what}? [y/N] "));
     Ok(is_yes(&mut io::stdin().lock())?)
 }

@@ -48,7 +48,7 @@ pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow:
             settings::look(&loaded, &mut findings);
             findings.section("Tools");
             tools::look(options, &loaded, &mut findings);
-            upstreams::look(options, own.connect.connect, &mut findings);
+            upstreams::look(options, own.connect.connect, &mut findings)?;
             providers::look(options, &loaded, &mut findings);
             promises::promises(&machine, Some(loaded.config()))
         }

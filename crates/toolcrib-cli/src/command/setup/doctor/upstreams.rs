@@ -9,46 +9,59 @@ use super::findings::Findings;
 use crate::command::servers::ask_servers;
 use crate::options::Options;
 use crate::screen::count;
+use crate::serving::stop::Interrupted;
 use crate::startup::{self, Started};
 use crate::{runtime, upstream_wait};
 
 /// Asks the servers that run with this config, and with `connect` the MCP servers themselves.
-pub(super) fn look(options: &Options, connect: bool, findings: &mut Findings) {
+///
+/// Fails if it is interrupted.
+pub(super) fn look(
+    options: &Options,
+    connect: bool,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
     let started =
         if connect { startup::look(options, true) } else { startup::without_state(options) };
     // The reason that it cannot start is reported with the tools.
-    let Ok(started) = started else { return };
+    let Ok(started) = started else { return Ok(()) };
     let declared = started.manifests.files().upstreams().count();
     if declared == 0 {
-        return;
+        return Ok(());
     }
     let looked = runtime::block_on(async {
         if connect {
-            own(&started, findings).await;
+            own(&started, findings).await
         } else {
             of_servers(&started, declared, findings).await;
+            Ok(())
         }
     });
-    if let Err(error) = looked {
+    looked.unwrap_or_else(|error| {
         findings.fail("upstreams", format!("{error:#}"), "their state is unknown");
-    }
+        Ok(())
+    })
 }
 
 /// Reports the connections of this command.
-async fn own(started: &Started, findings: &mut Findings) {
+async fn own(started: &Started, findings: &mut Findings) -> anyhow::Result<()> {
     if let Err(refused) = upstream_wait::connect(started).await {
+        if refused.is::<Interrupted>() {
+            return Err(refused);
+        }
         findings.fail(
             "upstreams",
             format!("none is started: {refused:#}"),
             "run this as the owner of the state folder",
         );
-        return;
+        return Ok(());
     }
     let records = upstream_wait::records(&started.crib);
     for record in records.as_array().into_iter().flatten() {
         tell(None, record, findings);
     }
     started.crib.shutdown(Duration::ZERO).await;
+    Ok(())
 }
 
 /// Reports the connections of the running servers.

@@ -240,6 +240,27 @@ pub(crate) fn not_asked_for(started: &Started, tool: &str) -> Option<String> {
     })
 }
 
+/// What a server said about the pinned definition of a tool: its description, schemas and annotations.
+pub(crate) fn pinned_definition(started: &Started, tool: &str) -> Option<PinnedDefinition> {
+    let dir = started.config.state.dir.as_ref()?;
+    started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool)).find_map(|upstream| {
+        let pins = DatabasePins::pinned_tools(dir, upstream.name()).ok()??;
+        let is_it = |pin: &&String| upstream.name_of_pinned(pin).as_deref() == Some(tool);
+        let pin = pins.tools.iter().find(is_it)?;
+        let says = DatabasePins::pinned_text(dir, upstream.name(), pin);
+        let says =
+            says.inspect_err(|error| tracing::warn!(%error, "pins cannot be read")).ok()??;
+        Some(PinnedDefinition { upstream: upstream.name().to_owned(), says })
+    })
+}
+
+/// The definition of a tool of an MCP server as it was pinned.
+pub(crate) struct PinnedDefinition {
+    pub(crate) upstream: String,
+    /// The server's own words.
+    pub(crate) says: Value,
+}
+
 /// The names of a server's pinned tools here, and the age of the latest pin.
 fn pinned(started: &Started, upstream: &Upstream) -> Option<(Vec<String>, String)> {
     let PinnedTools { tools, changed_at } =

@@ -52,6 +52,22 @@ impl DatabasePins {
         Ok(changed_at.map(|at| PinnedTools { tools, changed_at: Timestamp::from_unix_millis(at) }))
     }
 
+    /// What an upstream said about the pinned definition of a tool, from the database of a folder; `None` if it is not
+    /// stored. Changes nothing, and blocks the calling thread.
+    pub fn pinned_text(
+        dir: &Path,
+        upstream: &str,
+        tool: &str,
+    ) -> Result<Option<Value>, DatabaseError> {
+        let look = |tx: &Tx<'_>| {
+            let sql = "SELECT says FROM pins WHERE upstream = ?1 AND tool = ?2";
+            tx.one(sql, (upstream, tool), |row: &Row<'_>| row.get::<_, Option<String>>(0))
+        };
+        let says = read_once(dir, look)?.flatten().flatten();
+        // A text that cannot be read is as good as none.
+        Ok(says.and_then(|says| serde_json::from_str(&says).ok()))
+    }
+
     fn place(&self) -> impl Fn(&str) -> String + Send + 'static {
         self.database.naming("a pin of the upstream")
     }

@@ -6,15 +6,16 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, fully_visible_text};
-use toolcrib::wire::parameters;
+use toolcrib::wire::{fields, parameters};
 use toolcrib::{Annotations, ErrorKind};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::parameter::parameter_text;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::startup::Started;
+use crate::upstream_wait::PinnedDefinition;
 use crate::{Exit, runtime, startup, upstream_wait};
 use behavior::Behavior;
 pub(in crate::command) use behavior::because;
@@ -55,6 +56,11 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
         } else {
             upstream_wait::not_asked_for(started, &own.name)
         };
+        if let Some(message) = &at_a_server
+            && let Some(pinned) = upstream_wait::pinned_definition(started, &own.name)
+        {
+            return show_pinned(own, &pinned, message);
+        }
         if let Some(message) = at_a_server {
             if own.output.json {
                 let kind = ErrorKind::Unavailable.as_str();
@@ -107,6 +113,50 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
         screen::out(page(tool, &behavior))?;
     }
     Ok(Exit::Success)
+}
+
+/// Shows a tool of a server that was not asked, or does not run, as it was pinned.
+fn show_pinned(
+    own: &ShowOptions,
+    pinned: &PinnedDefinition,
+    message: &str,
+) -> anyhow::Result<Exit> {
+    let says = &pinned.says;
+    if own.output.json {
+        screen::json(&json!({
+            "name": own.name,
+            "description": says["description"],
+            "input_schema": says["inputSchema"],
+            "output_schema": says["outputSchema"],
+            "annotations": says["annotations"],
+            "source": format!("upstream:{}", pinned.upstream),
+            "pinned": true,
+            "unavailable": message,
+        }))?;
+    } else {
+        screen::out(pinned_page(&own.name, says))?;
+        screen::note(screen::folded_note(&format!("{WARNING}pinned{WARNING:#}: {message}"), 4));
+    }
+    Ok(Exit::Success)
+}
+
+/// The words of a server about its tool.
+fn pinned_page(name: &str, says: &Value) -> String {
+    let text = |key: &str| fully_visible_text(says[key].as_str().unwrap_or_default().trim());
+    let mut page = format!("{STRONG}{}{STRONG:#}", fully_visible(name));
+    let title = says["title"].as_str().map(fully_visible);
+    let _ = write!(page, "{}", title.map(|title| format!("  {title}")).unwrap_or_default());
+    let _ = writeln!(page, "\n{}\n", lines(&text("description"), 0));
+    let arguments = fields(&says["inputSchema"]);
+    if arguments.is_empty() {
+        page.push_str("It takes no arguments.\n");
+        return page;
+    }
+    let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
+    for argument in &arguments {
+        page.push_str(&parameter_text(argument));
+    }
+    page
 }
 
 fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {

@@ -346,6 +346,11 @@ fn a_listing_names_pinned_tools_of_servers_it_does_not_ask() {
     let run = crib.run(&["show", "notes_get"]);
     assert!(run.stderr.contains("`notes_get` is a tool of the MCP server notes"), "{run:?}");
     assert!(!run.stderr.contains("there is no tool"), "{run:?}");
+    assert_eq!(run.code, Some(0), "its pinned definition is shown: {run:?}");
+    assert!(run.stdout.starts_with("notes_get") && run.stdout.contains("  id ("), "{run:?}");
+    let record = crib.run(&["show", "notes_get", "--json"]).json();
+    assert_eq!((&record["pinned"], &record["source"]), (&json!(true), &json!("upstream:notes")));
+    assert!(record["input_schema"]["properties"]["id"].is_object(), "{record}");
 }
 
 #[test]

@@ -78,6 +78,7 @@ const DEEDS: &[Goal] = &[
     Goal::Loopback,
     Goal::RunUnconfined,
     Goal::OthersHome,
+    Goal::KeptHome,
     Goal::ManyThreads,
     Goal::SlowTheServer,
     Goal::EndTheServer,

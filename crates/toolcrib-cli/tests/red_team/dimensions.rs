@@ -67,7 +67,7 @@ dimension! {
         AbstractSocket = "abstract_socket", Loopback = "loopback",
         RunUnconfined = "run_unconfined", RunWhileEdited = "run_while_edited",
         OwnApproval = "own_approval",
-        OthersHome = "others_home",
+        OthersHome = "others_home", KeptHome = "kept_home",
         OthersRun = "others_run", OthersSpill = "others_spill", OthersKey = "others_key",
         DeepScratch = "deep_scratch", ManyThreads = "many_threads",
         SlowTheServer = "slow_the_server", EndTheServer = "end_the_server",

@@ -31,6 +31,7 @@ pub(crate) struct Words {
     pub(crate) note: String,
     pub(crate) state: String,
     pub(crate) others_home: String,
+    pub(crate) kept_home: String,
     pub(crate) secret: String,
     pub(crate) password: String,
 }
@@ -57,6 +58,7 @@ impl Words {
                 note: format!("CANARY-NOTE-{}", random()),
                 state: format!("CANARY-STATE-{}", random()),
                 others_home: format!("CANARY-OTHERS-{}", random()),
+                kept_home: format!("CANARY-KEPT-{}", random()),
                 secret: format!("sk{}", random()),
                 password: random(),
             }
@@ -112,6 +114,7 @@ impl Folder {
         let mut folder = Self { holder, base, layout, files, user, open, others_home: None };
         folder.surroundings();
         folder.others_home = Some(folder.scratch_of_another_program());
+        folder.keep_home_of_another_server();
         folder.programs(with_binary);
         folder.workspace_files();
         folder.manifests();
@@ -193,6 +196,29 @@ impl Folder {
         held
     }
 
+    /// The folder with the kept HOMEs of MCP servers: below the temporary folder, which a tool is granted, unless that
+    /// is in the workspace.
+    fn homes(&self) -> PathBuf {
+        match self.layout {
+            Layout::Folder => self.temporary().join("kept-homes"),
+            Layout::Dot => self.base.join("homes"),
+        }
+    }
+
+    /// The kept HOME of another MCP server.
+    fn kept_home(&self) -> PathBuf {
+        self.homes().join("tickets")
+    }
+
+    /// Creates the kept HOME of another MCP server, as an earlier start left it.
+    fn keep_home_of_another_server(&self) {
+        let home = self.kept_home();
+        write(&home.join(".cache/rc"), &format!("{}\n", Words::get().kept_home));
+        for folder in [self.homes(), home] {
+            mode(&folder, 0o700);
+        }
+    }
+
     pub(crate) fn outside(&self) -> PathBuf {
         self.base.join("outside")
     }
@@ -219,6 +245,7 @@ impl Folder {
             Goal::HomeKey => vec![self.home().join(".ssh/id_rsa"), self.home().join(".ssh")],
             Goal::HomeNote => vec![self.home().join("notes.txt"), self.home()],
             Goal::OthersHome => vec![self.others_home().join("rc"), self.others_home()],
+            Goal::KeptHome => vec![self.kept_home().join(".cache/rc"), self.kept_home()],
             Goal::StateFile => vec![self.state().join("planted.txt"), self.state()],
             Goal::OperatorToken | Goal::WriteConfig => site(&["config.yml"]),
             Goal::WriteManifest => vec![self.manifest_folder().join("red.yaml")],
@@ -279,6 +306,7 @@ impl Folder {
         places.push(self.workspace().join("build.sh"));
         places.push(self.workspace().join("kit/deeds.py"));
         places.push(self.others_home());
+        places.push(self.kept_home());
         places
     }
 
@@ -325,6 +353,9 @@ impl Folder {
             settings.push(format!("server.token={}", Words::get().operator));
             settings.push(format!("server.tokens={{{clients}}}"));
         }
+        if Program::get().knows_homes {
+            settings.push(format!("state.homes={}", self.homes().display()));
+        }
         if Program::get().knows_trust {
             settings.push("manifests.trusted=[\"declared.d/red.yaml:red_trusted\"]".to_owned());
         }
@@ -333,8 +364,12 @@ impl Folder {
 
     fn config(&self) -> String {
         let words = Words::get();
+        let homes = match Program::get().knows_homes {
+            true => format!(", homes: '{}'", self.homes().display()),
+            false => String::new(),
+        };
         let mut config = format!(
-            "workspace: {{root: {}}}\nstate: {{dir: state}}\naudit: {{file: audit.jsonl}}\n\
+            "workspace: {{root: {}}}\nstate: {{dir: state{homes}}}\naudit: {{file: audit.jsonl}}\n\
              policy: {{rules: [{{tool: bash, action: allow}}, {{tool: execute_python, action: allow}}]}}\n\
              code_execution: {{allow_lenient: true}}\n\
              secrets:\n  canary_secret: {{file: secret.txt}}\n  made_secret: {{command: [./secret_command.sh]}}\n\

@@ -208,6 +208,7 @@ goals! {
     nobody_has_a_file_run_that_was_missing_when_a_program_started: RunWhileEdited;
     nobody_approves_without_the_right: OwnApproval;
     nobody_reads_or_changes_the_home_of_another_program: OthersHome;
+    nobody_reads_or_changes_the_kept_home_of_another_server: KeptHome;
     nobody_gets_what_is_anothers: OthersRun | OthersSpill | OthersKey;
     nobody_takes_more_than_their_share:
         DeepScratch | ManyThreads | SlowTheServer | EndTheServer | TakeMemory;

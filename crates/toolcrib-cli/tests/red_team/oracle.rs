@@ -223,6 +223,7 @@ fn canaries(place: &str, text: &str, damage: &mut Vec<String>) {
         ("the operator's token", &words.operator),
         ("a file of the state", &words.state),
         ("the home of another program", &words.others_home),
+        ("the kept home of another server", &words.kept_home),
         ("a secret", rest),
         ("a secret", part),
         ("a password", &words.password),

@@ -112,6 +112,19 @@ fn by_tool(row: &Row) -> bool {
                 | Tool::EditFile
                 | Tool::FileDelete
         ),
+        Goal::KeptHome => matches!(
+            tool,
+            Tool::Temporary
+                | Tool::Bash
+                | Tool::PythonLenient
+                | Tool::Command
+                | Tool::Worker
+                | Tool::Upstream
+                | Tool::FileRead
+                | Tool::FileSearch
+                | Tool::FileWrite
+                | Tool::FileDelete
+        ),
         Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
         Goal::OthersSpill => tool == Tool::ReadOutput,
         Goal::CwdLink => tool == Tool::Cwd,

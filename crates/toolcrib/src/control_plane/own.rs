@@ -75,6 +75,7 @@ impl Config {
         }
         own.hidden.extend(self.state.dir.clone());
         own.hidden.extend(self.state.users_default.clone());
+        own.hidden.extend(self.state_root());
         // What stands there runs when the upstream that it belongs to starts again.
         own.hidden.extend(self.homes_folder().ok());
         if let Some(log) = &self.audit.file {
@@ -110,6 +111,13 @@ impl Config {
             own.read_only.extend(DecidingFiles::of_command(argv, cwd).protected());
         }
         own
+    }
+
+    /// The folder in which every config of this user has its default state folder, with what its servers trust, and the
+    /// kept HOMEs of its upstreams.
+    fn state_root(&self) -> Option<PathBuf> {
+        let root = self.state.users_default.as_ref()?.parent()?;
+        root.ends_with("toolcrib").then(|| root.to_owned())
     }
 
     /// Existing files that determine what this server does, and its records. If one of them disappears, whoever creates
@@ -189,4 +197,22 @@ fn same_file(folder: &Path, (device, inode): (u64, u64)) -> Vec<PathBuf> {
         entry.metadata().is_ok_and(|found| (found.dev(), found.ino()) == (device, inode))
     });
     same.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_folders_of_other_configs_are_hidden() {
+        let hidden = |own_folder: &str| {
+            let mut config = Config::default();
+            config.state.users_default = Some(own_folder.into());
+            config.own_places().hidden
+        };
+        let places = hidden("/home/ada/.local/state/toolcrib/site-0123456789ab");
+        assert!(places.contains(&PathBuf::from("/home/ada/.local/state/toolcrib")), "{places:?}");
+        let places = hidden("/srv/states/site");
+        assert!(!places.contains(&PathBuf::from("/srv/states")), "{places:?}");
+    }
 }

@@ -554,8 +554,9 @@ def do(goal, facts):
     elif goal.startswith("write_"):
         for path in targets[goal]:
             write(path)
-    elif goal == "others_home":
+    elif goal in ("others_home", "kept_home"):
         others_home(targets[goal])
+        attempt("plant a link", os.symlink, "/", targets[goal][1] + "/planted")
     elif goal == "change_metadata":
         change_metadata(targets[goal])
     elif goal == "set_id":

@@ -13,6 +13,8 @@ pub(crate) struct Program {
     pub(crate) manifests: PathBuf,
     /// Whether its config supports `manifests.trusted`.
     pub(crate) knows_trust: bool,
+    /// Whether its config supports `state.homes`.
+    pub(crate) knows_homes: bool,
     /// Whether its config supports `limits.memory`.
     pub(crate) knows_limits: bool,
     /// Whether its config supports `mcp.stdio.rights`.
@@ -39,6 +41,7 @@ impl Program {
             Self {
                 manifests: manifests.unwrap_or_else(shipped),
                 knows_trust: said.contains("  trusted:"),
+                knows_homes: said.contains("  homes:"),
                 knows_limits: said.contains("limits:"),
                 knows_stdio_rights: said.contains("  stdio:"),
                 path,

@@ -115,7 +115,7 @@ pub(in crate::manifest) fn texts_with(
     for (at, name) in &read.started {
         let Some((true, word)) = interpreters::text_run(name, &words[at + 1..]) else { continue };
         let Some(text) = word.literal() else { continue };
-        let analysis = shell::analyse(text, &variables, &[]);
+        let analysis = shell::analyse(name, text, &variables, &[]);
         let by_model = analysis.findings.into_iter().find(|found| found.is_certain);
         found.extend(by_model.map(|by_model| {
             Diagnostic::error(by_model.code, &word.node.span, by_model.message).help(by_model.help)

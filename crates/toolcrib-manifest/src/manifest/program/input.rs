@@ -102,6 +102,13 @@ fn runs(words: &[Word<'_>], scope: &Scope, depth: usize) -> Option<String> {
         let name = words.first().and_then(Word::literal).unwrap_or_default();
         return Some(format!("`{}` runs what it reads there", known::base_name(name)));
     }
+    for at in read.remote.iter().filter(|_| depth < DEPTH_MAX) {
+        let line: Vec<&str> =
+            words[*at..].iter().map(|word| word.literal().unwrap_or("\u{fffc}")).collect();
+        if let Some(reason) = text_runs(&line.join(" "), words[*at].node, scope, depth + 1) {
+            return Some(reason);
+        }
+    }
     for (nth, (at, name)) in read.started.iter().enumerate() {
         let after = words.get(at + 1..).unwrap_or_default();
         if known::base_name(name) == "xargs" {
@@ -290,8 +297,8 @@ pub(in crate::manifest) fn runs_written_file(text: &str, node: &Node) -> Option<
          decides what runs"
     );
     Some(Diagnostic::error("runs-written-file", &node.span, message).help(format!(
-        "write it to the private folder of the call, `\"$TMPDIR/{file}\"`, or pipe the text to \
-         `sh -s`"
+        "write it to the private folder of the call, `\"$TMPDIR/{file}\"`, with no value of the call in it: \
+         what is run takes values as arguments; or pipe a literal text to `sh -s`"
     )))
 }
 
@@ -307,27 +314,36 @@ pub(in crate::manifest) fn runs_written_file_in(
     })
 }
 
+/// The words of a command that name files which it writes, each with the length of what stands before the name.
+pub(in crate::manifest::program) fn written_words(words: &[&str]) -> Vec<(usize, usize)> {
+    let named = |names: &[&str]| words.iter().any(|word| names.contains(&known::base_name(word)));
+    let mut files = Vec::new();
+    if named(&["tee"]) {
+        files.extend((1..words.len()).map(|at| (at, 0)));
+    }
+    if named(&["cp", "mv", "install", "ln"]) && words.len() > 1 {
+        files.push((words.len() - 1, 0));
+    }
+    for (at, text) in words.iter().enumerate() {
+        if (*text == "--output" || *text == "-o" && named(&WRITE_O)) && at + 1 < words.len() {
+            files.push((at + 1, 0));
+        }
+        let option = ["--output=", "of="].into_iter().find(|option| text.starts_with(option));
+        files.extend(option.map(|option| (at, option.len())));
+    }
+    files
+}
+
 /// The files that commands write.
 fn written(commands: &[ShellCommand]) -> Vec<Template> {
     let mut files = Vec::new();
     for ShellCommand { words, outputs, .. } in commands {
         files.extend(outputs.iter().map(plain));
-        let named = |names: &[&str]| {
-            words.iter().filter_map(literal).any(|word| names.contains(&known::base_name(word)))
-        };
-        if named(&["tee"]) {
-            files.extend(words.iter().skip(1).map(plain));
-        }
-        if named(&["cp", "mv", "install", "ln"]) {
-            files.extend(words.last().map(plain));
-        }
-        for (at, word) in words.iter().enumerate() {
-            let text = literal(word).unwrap_or_default();
-            if text == "--output" || text == "-o" && named(&WRITE_O) {
-                files.extend(words.get(at + 1).map(plain));
-            }
-            let attached = text.strip_prefix("--output=").or_else(|| text.strip_prefix("of="));
-            files.extend(attached.map(|file| plain(&of(file))));
+        let texts: Vec<&str> = words.iter().map(|word| literal(word).unwrap_or_default()).collect();
+        for (at, before) in written_words(&texts) {
+            let name =
+                if before == 0 { plain(&words[at]) } else { plain(&of(&texts[at][before..])) };
+            files.push(name);
         }
     }
     files
@@ -356,6 +372,8 @@ fn run(command: &ShellCommand, node: &Node) -> Vec<Template> {
         let after = all.get(at + 1..).unwrap_or_default();
         files.extend(interpreters::file_run(name, after).map(|word| plain(&word.template)));
     }
+    let named = read.run.iter().filter_map(|at| literal(&words[*at]));
+    files.extend(named.map(|text| plain(&of(text.trim_start_matches("-f")))));
     if interpreters::read_stdin(&all, &read) {
         files.extend(input.as_ref().map(plain));
     }

@@ -102,7 +102,8 @@ pub(in crate::manifest) fn shell(
     let right = check_spliced(text, &entry.node, findings);
     let given = |(name, template): (&String, &Template)| (name.clone(), Taint::of(template, scope));
     let known = env.iter().chain(&vars).map(given).collect();
-    let analysis = shell::analyse(text, &known, &[]);
+    let shell = fields.text("shell");
+    let analysis = shell::analyse(shell.unwrap_or_default(), text, &known, &[]);
     for (found, diagnostic) in diagnostics(&analysis, text, &entry.node, findings.text) {
         if found.is_certain {
             unsafe_values.push(diagnostic);
@@ -111,7 +112,7 @@ pub(in crate::manifest) fn shell(
         }
     }
     check_uses(text, &entry.node, fields, &vars, &analysis, findings);
-    let shell = fields.text("shell")?;
+    let shell = shell?;
     right.then(|| {
         let words = [shell, "-c", text, shell];
         (words.map(literal).to_vec(), vars)

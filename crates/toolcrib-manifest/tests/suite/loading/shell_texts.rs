@@ -175,6 +175,29 @@ fn a_variable_of_psql_is_quoted_in_the_statements_that_get_a_value_by_it() {
 }
 
 #[test]
+fn shells_that_evaluate_numbers_get_no_value_in_the_place_of_one() {
+    let refused = |shell: &str, schema: &str, text: &str| {
+        let text = serde_json::Value::String(text.to_owned());
+        let found =
+            said_of(schema, &format!("{{argv: [{shell}, -c, {text}, x, \"${{args.x}}\"]}}"));
+        found.iter().any(|(severity, _)| *severity == Severity::Error)
+    };
+    let texts = ["[ \"$1\" -eq 1 ]", "test 1 -lt \"$1\"", "exit \"$1\"", "printf %d \"$1\""];
+    for text in texts {
+        for shell in ["ksh", "mksh", "zsh"] {
+            assert!(refused(shell, "{type: string}", text), "{shell}: {text}");
+            assert!(!refused(shell, "{type: integer}", text), "{shell}: {text}");
+        }
+        for shell in ["sh", "bash", "dash"] {
+            assert!(!refused(shell, "{type: string}", text), "{shell}: {text}");
+        }
+    }
+    for text in ["[ \"$1\" = a ]", "printf '%s\\n' \"$1\"", "echo \"$1\""] {
+        assert!(!refused("zsh", "{type: string}", text), "{text}");
+    }
+}
+
+#[test]
 fn numbers_and_listed_values_may_be_compared_and_chosen() {
     for schema in ["{type: integer}", "{type: number}", "{enum: [a, b]}"] {
         for text in [

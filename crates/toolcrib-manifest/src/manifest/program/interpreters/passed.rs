@@ -111,7 +111,7 @@ pub(super) fn parameters(program: &str, words: &[Word<'_>], scope: &Scope) -> Op
         let many = if word.node.entry("each").is_some() { 9 } else { 1 };
         parameters.extend(std::iter::repeat_n(taint, many));
     }
-    let analysis = shell::analyse(text.literal()?, &BTreeMap::new(), &parameters);
+    let analysis = shell::analyse(program, text.literal()?, &BTreeMap::new(), &parameters);
     let mut findings = analysis.findings.iter().filter(|found| !found.is_doubt);
     let message = if let Some(found) = findings.next() {
         found.message.clone()

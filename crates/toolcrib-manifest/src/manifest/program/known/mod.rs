@@ -36,6 +36,10 @@ pub(in crate::manifest) struct Read<'n> {
     pub(in crate::manifest) awk: Vec<(usize, &'n str)>,
     /// Each program that is started, by the position of the word that names it.
     pub(in crate::manifest) started: Vec<(usize, &'n str)>,
+    /// The words that a program runs, or that name what it runs.
+    pub(in crate::manifest) run: Vec<usize>,
+    /// The words with which a line of text begins that a shell runs on another machine, with the standard input.
+    pub(in crate::manifest) remote: Vec<usize>,
     /// The words that a program with options that run something takes for options if they begin with `-`,
     /// each with the program.
     pub(in crate::manifest) may_be_options: Vec<(usize, &'n str)>,

@@ -116,6 +116,9 @@ impl VectorReader<'_, '_> {
                     self.assignment(word, variable, known);
                 }
                 Rest::Shell(nth) if position >= nth => {
+                    if position == nth && matches!(base_name(name), "ssh" | "autossh" | "rsh") {
+                        self.read.remote.push(at);
+                    }
                     self.shell_line(word, position == nth, name, known);
                 }
                 Rest::Code(nth) if position == nth && !given.has_code => {
@@ -300,6 +303,7 @@ impl VectorReader<'_, '_> {
 
     /// A word that is run, or that names what is run.
     pub(super) fn code(&mut self, word: &Word<'_>, name: &str, known: &Program) {
+        self.read.run.extend(self.words.iter().position(|other| std::ptr::eq(other, word)));
         // A plain word at the start names a program, or is a command; further back it is a part of
         // what the author wrote.
         if let Some(text) = word.literal() {

@@ -81,8 +81,14 @@ impl Flow<'_> {
                 }
             }
         }
+        if self.evaluates_numbers {
+            self.numbers(name, words, function);
+        }
         match name {
-            "cd" | "pushd" => self.moves(words, function),
+            "cd" | "pushd" => {
+                self.has_moved = true;
+                self.moves(words, function);
+            }
             "." | "source" => self.sourced(words, read, function),
             "trap" => {
                 let words = match words.first().and_then(Word::literal).as_deref() {
@@ -134,6 +140,35 @@ impl Flow<'_> {
             }
             _ if DECLARATIONS.contains(&name) => self.declares(words, function),
             _ => self.reads(name, words, read, function),
+        }
+    }
+
+    /// Numbers of a builtin, in a shell that evaluates them as expressions.
+    fn numbers(&mut self, name: &str, words: &[Word], function: Option<&str>) {
+        let literals: Vec<String> =
+            words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+        let is_compared = |at: usize| {
+            let is = |at: usize| {
+                literals.get(at).is_some_and(|text| COMPARISONS.contains(&text.as_str()))
+            };
+            is(at + 1) || at > 0 && is(at - 1)
+        };
+        let format = literals.first().map(String::as_str).unwrap_or_default();
+        let has_number = format.is_empty()
+            || format.split('%').skip(1).any(|rest| {
+                let kind = rest.trim_start_matches(|c: char| "-+ #0123456789.*'".contains(c));
+                kind.starts_with(|c: char| "diouxXeEfFgGaA".contains(c))
+            });
+        for (at, word) in words.iter().enumerate() {
+            let is_number = match name {
+                "test" | "[" => is_compared(at),
+                "exit" | "return" | "shift" | "break" | "continue" | "integer" | "float" => true,
+                "printf" => at > 0 && has_number,
+                _ => false,
+            };
+            if let Some(taint) = self.taint(word, function).filter(|_| is_number) {
+                self.expression(&word.range, &bare(word), taint);
+            }
         }
     }
 

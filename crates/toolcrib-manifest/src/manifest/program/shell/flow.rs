@@ -44,6 +44,10 @@ pub(super) struct Flow<'v> {
     pub(super) references: BTreeSet<String>,
     /// Files that a value was written to, by their names in the text.
     pub(super) files: BTreeMap<String, Taint>,
+    /// Whether the text has changed its folder, so that a file may have another name.
+    pub(super) has_moved: bool,
+    /// Whether the shell evaluates numbers as expressions wherever it takes one.
+    pub(super) evaluates_numbers: bool,
     /// The value that chooses the folder from here on.
     pub(super) moved: Option<Taint>,
     /// Variables whose values are evaluated when they are set.
@@ -92,6 +96,8 @@ impl<'v> Flow<'v> {
             anywhere: None,
             references: BTreeSet::new(),
             files: BTreeMap::new(),
+            has_moved: false,
+            evaluates_numbers: false,
             moved: None,
             integers: INTEGERS.into_iter().map(str::to_owned).collect(),
             maps: BTreeSet::new(),

@@ -12,17 +12,23 @@ mod suspects;
 mod syntax;
 pub mod text_commands;
 mod words;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::manifest::tool::references::Scope;
+use crate::programs::name_without_version;
 use crate::template::{Piece, Reference, Template};
 
 /// How often a text is read before its findings are kept: a value may pass through so many functions,
 /// loops and names against the order of the text.
 const PASSES: usize = 4;
+
+/// Shells that evaluate an expression wherever they take a number: `[ "$N" -eq 1 ]`, `exit "$N"`.
+const EVALUATE_NUMBERS: [&str; 8] =
+    ["ksh", "ksh93", "lksh", "mksh", "oksh", "pdksh", "rksh", "zsh"];
 
 /// What is known of a value that a text is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,15 +127,17 @@ pub(in crate::manifest) struct Analysis {
     pub(in crate::manifest) unknown: BTreeSet<String>,
 }
 
-/// Reads a text that is given these variables, and these positional parameters from `$0` on. A variable
+/// Reads a text of a shell that is given these variables, and these positional parameters from `$0` on. A variable
 /// without a taint is only looked for.
 pub(in crate::manifest) fn analyse(
+    shell: &str,
     text: &str,
     variables: &BTreeMap<String, Option<Taint>>,
     parameters: &[Option<Taint>],
 ) -> Analysis {
     let commands = reader::read(text);
     let mut flow = flow::Flow::new(text, variables, parameters);
+    flow.evaluates_numbers = EVALUATE_NUMBERS.contains(&name_without_version(shell));
     // What a function or a loop is given may be known only behind its body.
     for _ in 0..PASSES {
         flow.run(&commands);

@@ -5,7 +5,6 @@ use super::Taint;
 use super::builtins::is_descriptor;
 use super::flow::{Flow, OPTION, numbered};
 use super::sinks::shown;
-use super::suspects::file_name;
 use super::syntax::{Command, Part, Word};
 use crate::document::{Node, NodeValue, Style};
 use crate::manifest::program::argv;
@@ -46,15 +45,7 @@ impl Flow<'_> {
             .filter(|taint| !taint.is_fixed())
             .and_then(|taint| Some((input::runs_input(&words, &scope)?, taint)));
         let mut texts = Vec::new();
-        let given = self.given_by_model();
-        for (at, text) in &read.awk {
-            if let Some(taint) = given.filter(|_| known::awk_runs(text, &["ENVIRON"], false)) {
-                let message = "the program of awk may run a variable of the environment";
-                let help = "write what is run as a literal in the program";
-                let range = &words[*at].node.span;
-                self.report(range, "spliced-script", message.to_owned(), help, taint);
-            }
-        }
+        self.awk_given(&words, &read);
         for (at, name) in &read.started {
             let after = &words[at + 1..];
             if let Some((true, word)) = interpreters::text_run(name, after)
@@ -73,6 +64,8 @@ impl Flow<'_> {
             .and_then(|node| input::unquoted_variable(&statements, &read.assigned, node));
         found.extend(unquoted);
         let run = files_run(&words, &read);
+        let named = read.run.clone();
+        let programs: Vec<usize> = read.started.iter().map(|(at, _)| *at).collect();
         let evaluated: Vec<_> = interpreters::evaluated(&words, &read, &scope)
             .into_iter()
             .map(|found| (found.span, found.message, found.help.unwrap_or_default()))
@@ -109,6 +102,7 @@ impl Flow<'_> {
         for at in run {
             self.run_file(&command.words[at], input);
         }
+        self.run_written(command, &programs, &named);
         self.report_options(command, &options, &taints);
         if let Some((reason, taint)) = reason {
             let range = command.words.first().map(|word| word.range.clone()).unwrap_or_default();
@@ -123,9 +117,22 @@ impl Flow<'_> {
         }
     }
 
+    /// Reports programs in awk that run a variable of the environment, if a value may be in one.
+    fn awk_given(&mut self, words: &[argv::Word<'_>], read: &known::Read<'_>) {
+        let given = self.given_by_model();
+        for (at, text) in &read.awk {
+            if let Some(taint) = given.filter(|_| known::awk_runs(text, &["ENVIRON"], false)) {
+                let message = "the program of awk may run a variable of the environment";
+                let help = "write what is run as a literal in the program";
+                let range = &words[*at].node.span;
+                self.report(range, "spliced-script", message.to_owned(), help, taint);
+            }
+        }
+    }
+
     /// A file that an interpreter runs, if the text has written a value to it.
     fn run_file(&mut self, file: &Word, input: Option<Taint>) {
-        let written = self.files.get(&file_name(file)).copied();
+        let written = self.held(&shown(file));
         let opened = input.filter(|_| is_descriptor(file));
         if let Some(taint) = written.or(opened).filter(|taint| !taint.is_fixed()) {
             let message = format!("`{}` holds a value, and is run as a program here", shown(file));

@@ -15,7 +15,7 @@ const AS_ARGUMENT: &str = "write the name of the program, and pass the value as 
                            not code; for a choice among several, use `case` or an `enum`";
 
 /// Programs that run or load files of the folder in which they are started.
-const LOAD_FROM_FOLDER: [&str; 22] = [
+pub(super) const LOAD_FROM_FOLDER: [&str; 22] = [
     "ant",
     "bazel",
     "bundle",

@@ -6,6 +6,7 @@ use super::flow::{Flow, join};
 use super::reader::DECLARATIONS;
 use super::sinks::shown;
 use super::syntax::{Command, Form, Part, Redirection, Variable, Way, Word, split_name};
+use crate::manifest::program::input::written_words;
 use crate::programs::name_without_version;
 
 /// Variables of bash that are set to what an expression yields.
@@ -198,11 +199,13 @@ impl Flow<'_> {
     /// Remembers the files that a command writes with values.
     pub(super) fn writes(&mut self, command: &Command, written: Option<Taint>) {
         let Some(written) = written.filter(|taint| !taint.is_fixed()) else { return };
-        let name = command.words.first().and_then(Word::literal).unwrap_or_default();
         let outputs = command.redirections.iter().filter(|one| one.way == Way::Output);
-        let named = command.words.iter().skip(1).filter(|_| name == "tee");
-        let files: Vec<String> =
-            outputs.map(|one| &one.target).chain(named).map(file_name).collect();
+        let texts: Vec<String> = command.words.iter().map(shown).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let named =
+            written_words(&texts).into_iter().map(|(at, before)| texts[at][before..].to_owned());
+        let named = named.map(|name| name.trim_start_matches("./").to_owned());
+        let files: Vec<String> = outputs.map(|one| file_name(&one.target)).chain(named).collect();
         for file in files.into_iter().filter(|file| !file.is_empty() && file != "/dev/null") {
             self.files.insert(file, written);
         }

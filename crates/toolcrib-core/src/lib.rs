@@ -48,6 +48,9 @@ pub use crate::call::tower_service::ExecutorService;
 pub use crate::call::turn::{AnswerStream, Deadline, StreamItem, Turn, TurnOptions};
 pub use crate::core_tools::search::{Field, FoundTool, Match};
 pub use crate::identity::random::{NoRandomness, unguessable};
+pub use crate::observability::models::{
+    BucketCounts, MODEL_SECONDS, MODEL_TOKENS, ModelRequestRecord, ModelSeries, ModelStatistics,
+};
 pub use crate::observability::remote_trace::{FollowTrace, RemoteTrace};
 pub use crate::observability::statistics::{
     OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS,

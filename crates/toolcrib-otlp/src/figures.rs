@@ -5,7 +5,7 @@ use std::sync::Arc;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter, MeterProvider as _};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use toolcrib_core::ToolStatistics;
+use toolcrib_core::{MODEL_SECONDS, MODEL_TOKENS, ToolStatistics};
 use toolcrib_http::Backend;
 
 /// The backend that the instruments read.
@@ -17,6 +17,7 @@ pub(crate) fn observe(provider: &SdkMeterProvider, backend: &SharedBackend) {
     calls(&meter, backend);
     cache(&meter, backend);
     state(&meter, backend);
+    models(&meter, backend);
 }
 
 /// Reads the statistics of every tool.
@@ -155,4 +156,36 @@ fn state(meter: &Meter, backend: &SharedBackend) {
         .with_description("Audit records that could not be written.")
         .with_callback(move |lost| lost.observe(asked.health().audit_lost, &[]))
         .build();
+}
+
+/// Requests to models, as the conventions for generative AI name them.
+fn models(meter: &Meter, backend: &SharedBackend) {
+    let durations = meter
+        .f64_histogram("gen_ai.client.operation.duration")
+        .with_description("Duration of requests to models.")
+        .with_unit("s")
+        .with_boundaries(MODEL_SECONDS.to_vec())
+        .build();
+    let tokens = meter
+        .u64_histogram("gen_ai.client.token.usage")
+        .with_description("Tokens of requests to models and of their answers.")
+        .with_unit("{token}")
+        .with_boundaries(MODEL_TOKENS.to_vec())
+        .build();
+    backend.executor().model_statistics().on_request(move |request| {
+        let mut labels = vec![
+            KeyValue::new("gen_ai.operation.name", "chat"),
+            KeyValue::new("gen_ai.provider.name", request.provider.to_owned()),
+            KeyValue::new("gen_ai.request.model", request.model.to_owned()),
+        ];
+        let error = request.error.map(|error| KeyValue::new("error.type", error.to_owned()));
+        labels.extend(error);
+        durations.record(request.duration.as_secs_f64(), &labels);
+        let Some((input, output)) = request.tokens else { return };
+        for (kind, count) in [("input", input), ("output", output)] {
+            labels.push(KeyValue::new("gen_ai.token.type", kind));
+            tokens.record(count, &labels);
+            labels.pop();
+        }
+    });
 }

@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use serde_json::{Value, json};
 use toolcrib_core::audit::{AuditRecord, AuditSink as _};
-use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
+use toolcrib_core::{Executor, ModelRequestRecord, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_http::{HttpServer, ServerConfig};
 use toolcrib_mcp::{McpOptions, McpServer};
 use toolcrib_otlp::{Otlp, OtlpAudit};
@@ -114,6 +114,13 @@ fn a_collector_receives_every_call_and_the_metrics() {
             }
         });
     });
+    executor.model_statistics().record(&ModelRequestRecord {
+        provider: "openai",
+        model: "m",
+        duration: Duration::from_millis(30),
+        error: None,
+        tokens: Some((100, 5)),
+    });
     otlp.finish();
 
     let (mut spans, mut metrics) = (Vec::<Span>::new(), Vec::<Metric>::new());
@@ -177,6 +184,21 @@ fn a_collector_receives_every_call_and_the_metrics() {
         panic!("no gauge")
     };
     assert_eq!(tools.data_points.len(), 2);
+
+    let histogram = |name: &str| match &named(name).data {
+        Some(metric::Data::Histogram(histogram)) => histogram.data_points.clone(),
+        other => panic!("{name}: {other:?}"),
+    };
+    let durations = histogram("gen_ai.client.operation.duration");
+    assert_eq!((durations.len(), durations[0].count, durations[0].bucket_counts[2]), (1, 1, 1));
+    assert_eq!(text(&durations[0].attributes, "gen_ai.request.model"), Some("m"));
+    let tokens = histogram("gen_ai.client.token.usage");
+    let mut sums: Vec<_> = tokens
+        .iter()
+        .map(|point| (text(&point.attributes, "gen_ai.token.type"), point.sum))
+        .collect();
+    sums.sort_unstable_by_key(|(kind, _)| *kind);
+    assert_eq!(sums, [(Some("input"), Some(100.0)), (Some("output"), Some(5.0))]);
 }
 
 /// The spans received so far, sorted by name.

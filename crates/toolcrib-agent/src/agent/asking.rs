@@ -13,7 +13,8 @@ use super::event::AgentEvent;
 use super::masked::MaskedAnswer;
 use super::preview::{Preview, Previews};
 use super::request::SentConversation;
-use super::{AgentError, telemetry};
+use super::telemetry::ChatAttempt;
+use super::{AgentError, AgentState};
 use crate::budget::Limit;
 use crate::entry::JournalEntry;
 use crate::model::{AttemptError, AttemptErrorKind};
@@ -41,13 +42,7 @@ impl Driver<'_> {
         let sent = self.sent.take();
         let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
         self.head = sent.head_bytes();
-        let choice = match (last, &agent.completion) {
-            (Some(_), _) => ToolChoice::None,
-            // The result is that of a call.
-            (None, Some(_)) => ToolChoice::Required,
-            (None, None) => ToolChoice::Auto,
-        };
-        let request = sent.request(&choice)?;
+        let request = sent.request(&agent.choice(last))?;
         let source = model.head().source;
         let name = source.to_string();
         let requested = JournalEntry::ModelRequested { round, attempt, model: name, last };
@@ -56,7 +51,7 @@ impl Driver<'_> {
         let mut settings = DecoderSettings::new(source);
         settings.call_id_prefix = format!("call_{round}");
         settings.taken_call_ids = Arc::clone(self.run.call_ids());
-        let span = telemetry::chat(&model.head());
+        let chat = ChatAttempt::begin(&*model, &self.id, agent.executor.model_statistics());
         let mask = agent.executor.mask();
         let mut masked = MaskedAnswer::new(&mask);
         let mut previews = Previews::new(&turn, sent.tool_names());
@@ -76,7 +71,7 @@ impl Driver<'_> {
             let mut events = |event| masked.events(event).into_iter().for_each(&mut show);
             let asked = async {
                 tokio::select! {
-                    answer = model.ask(request, settings, &mut events).instrument(span.clone()) => match answer {
+                    answer = model.ask(request, settings, &mut events).instrument(chat.span.clone()) => match answer {
                         Ok(answer) => Attempt::Answered(Box::new(answer)),
                         Err(error) => Attempt::Failed(error),
                     },
@@ -96,7 +91,7 @@ impl Driver<'_> {
         match attempt {
             Attempt::Answered(answer) => {
                 masked.finish().into_iter().for_each(show);
-                telemetry::answered(&span, &answer);
+                chat.answered(&answer);
                 let names = sent.names(&answer);
                 let Answer { items, usage, stop, .. } = *answer;
                 let prices = model.prices();
@@ -106,7 +101,7 @@ impl Driver<'_> {
                 self.append(vec![answered]).await
             }
             Attempt::Failed(error) => {
-                telemetry::failed(&span, &error);
+                chat.failed(&error);
                 let shown = masked.shown;
                 self.sent = Some(sent);
                 self.append(vec![JournalEntry::ModelLost {
@@ -176,6 +171,17 @@ impl Driver<'_> {
 fn too_slow(limit: Option<Duration>) -> AttemptError {
     let message = format!("no complete answer within {:?}", limit.unwrap_or_default());
     AttemptError::new(AttemptErrorKind::Timeout, message)
+}
+
+impl AgentState {
+    /// Whether the model has to make a call. The answer may have to be the result of one.
+    fn choice(&self, last: Option<Limit>) -> ToolChoice {
+        match (last, &self.completion) {
+            (Some(_), _) => ToolChoice::None,
+            (None, Some(_)) => ToolChoice::Required,
+            (None, None) => ToolChoice::Auto,
+        }
+    }
 }
 
 /// Completes after a time, or never.

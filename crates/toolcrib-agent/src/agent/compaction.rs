@@ -8,9 +8,10 @@ use toolcrib_wire::model::{
 };
 use tracing::Instrument as _;
 
+use super::AgentError;
 use super::asking::{jitter, sleep_for};
 use super::driver::Driver;
-use super::{AgentError, telemetry};
+use super::telemetry::ChatAttempt;
 use crate::budget::Limit;
 use crate::entry::{JournalEntry, ShortenedOutput};
 use crate::model::{AttemptError, AttemptErrorKind, ModelClient};
@@ -75,14 +76,14 @@ impl Driver<'_> {
         self.append(vec![requested]).await?;
 
         let time_left = self.time_left();
-        let span = telemetry::chat(&model.head());
+        let chat = ChatAttempt::begin(&*model, &self.id, agent.executor.model_statistics());
         // Nobody is shown how a summary is written.
         let mut events = drop;
         let asked = model.ask(request, DecoderSettings::new(source), &mut events);
         let control = self.control.clone();
         let answer = Box::pin(async {
             tokio::select! {
-                answer = asked.instrument(span.clone()) => Ok(answer),
+                answer = asked.instrument(chat.span.clone()) => Ok(answer),
                 () = control.stopped() => Err(None),
                 () = sleep_for(time_left) => Err(Some(Outcome::over_budget(Limit::Time))),
             }
@@ -99,7 +100,7 @@ impl Driver<'_> {
         };
         match answer.and_then(summary_of) {
             Ok(answer) => {
-                telemetry::answered(&span, &answer);
+                chat.answered(&answer);
                 let text: String = answer.text().chars().take(MAX_SUMMARY).collect();
                 let usage = answer.usage;
                 let cost = model.prices().zip(usage).map(|(prices, usage)| prices.cost(&usage));
@@ -107,7 +108,7 @@ impl Driver<'_> {
                     .await
             }
             Err(error) => {
-                telemetry::failed(&span, &error);
+                chat.failed(&error);
                 self.append(vec![lost(error.to_string())]).await?;
                 let wait = agent.retry.wait(self.run.lost_attempts(), &error, jitter());
                 if let Some(wait) = wait {

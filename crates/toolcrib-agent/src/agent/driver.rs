@@ -190,7 +190,8 @@ impl<'a> Driver<'a> {
 
     /// Drives the run until it has ended, is paused or waits, and releases it.
     pub(super) async fn drive(mut self) -> Result<RunReport, AgentError> {
-        let span = telemetry::invoke_agent(&self.agent.name, &self.id);
+        let span =
+            telemetry::invoke_agent(&self.agent.name, &self.id, &*self.agent.models[self.model]);
         let driven = self.steps().instrument(span).await;
         self.release(driven).await
     }

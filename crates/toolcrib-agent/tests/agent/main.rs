@@ -17,5 +17,6 @@ mod previews;
 mod restarts;
 mod steering;
 mod stopping;
+mod telemetry;
 mod waiting;
 mod wires;

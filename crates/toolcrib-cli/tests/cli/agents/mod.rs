@@ -2,6 +2,7 @@
 
 mod approved;
 mod attachments;
+mod figures;
 mod following;
 mod harness;
 mod listing;

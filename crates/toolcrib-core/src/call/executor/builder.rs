@@ -13,6 +13,7 @@ use crate::call::nested::LiveCalls;
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown};
 use crate::observability::audit::AuditTrail;
+use crate::observability::models::ModelStatistics;
 use crate::observability::statistics::Statistics;
 use crate::output::masking::{LiveMask, Mask, MaskError};
 use crate::output::spill::SpillStore;
@@ -198,6 +199,7 @@ impl ExecutorBuilder {
                 admission,
                 answers,
                 statistics: Statistics::new(),
+                models: ModelStatistics::default(),
                 middleware,
                 mask: LiveMask::new(mask),
                 spill,

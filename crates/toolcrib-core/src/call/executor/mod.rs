@@ -18,6 +18,7 @@ use crate::call::nested::LiveCalls;
 use crate::events::EventBus;
 use crate::lifecycle::{PollWatch, Shutdown, ShutdownReport};
 use crate::observability::audit::AuditTrail;
+use crate::observability::models::ModelStatistics;
 use crate::observability::statistics::Statistics;
 use crate::output::masking::{LiveMask, MaskError};
 use crate::output::spill::SpillStore;
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) admission: Admission,
     pub(crate) answers: Answers,
     pub(crate) statistics: Statistics,
+    pub(crate) models: ModelStatistics,
     pub(crate) middleware: Stack,
     pub(crate) mask: LiveMask,
     pub(crate) spill: Option<Arc<dyn SpillStore>>,
@@ -95,6 +97,11 @@ impl Executor {
     /// Statistics of calls, per tool.
     pub fn statistics(&self) -> &Statistics {
         &self.shared.statistics
+    }
+
+    /// Statistics of the requests of agents to their models.
+    pub fn model_statistics(&self) -> &ModelStatistics {
+        &self.shared.models
     }
 
     /// What the cache of answers holds and has done.

@@ -4,11 +4,11 @@ mod text;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use toolcrib_core::ToolStatistics;
+use toolcrib_core::{BucketCounts, ModelSeries, ToolStatistics};
 
 use crate::api::Api;
 use crate::observability::traffic::BUCKETS;
-use text::{Kind, Text};
+use text::{Family, Kind, Text};
 
 /// The media type of the format.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -23,6 +23,7 @@ fn page(api: &Api) -> String {
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
     health(api, &mut text);
     tools(&api.backend().executor().statistics().snapshot(), &mut text);
+    models(&api.backend().executor().model_statistics().snapshot(), &mut text);
     cache(api, &mut text);
     traffic(api, &mut text);
     text.finish()
@@ -119,6 +120,57 @@ fn tools(statistics: &[ToolStatistics], text: &mut Text) {
         durations.part("_sum", &[("tool", name)], tool.total_seconds);
         durations.part("_count", &[("tool", name)], tool.runs());
     }
+}
+
+/// Requests to models, under the names that OpenTelemetry's conventions have in Prometheus.
+fn models(all: &[ModelSeries], text: &mut Text) {
+    if all.is_empty() {
+        return;
+    }
+    let labels = |one: &ModelSeries, more: Option<(&'static str, &str)>| {
+        let mut labels = vec![
+            ("gen_ai_operation_name", "chat".to_owned()),
+            ("gen_ai_provider_name", one.provider.clone()),
+            ("gen_ai_request_model", one.model.clone()),
+        ];
+        labels.extend(one.error.clone().map(|error| ("error_type", error)));
+        labels.extend(more.map(|(name, value)| (name, value.to_owned())));
+        labels
+    };
+    let mut durations = text.family(
+        "gen_ai_client_operation_duration_seconds",
+        Kind::Histogram,
+        "Duration of requests to models.",
+    );
+    for one in all {
+        histogram(&mut durations, labels(one, None), &one.seconds);
+    }
+    let mut tokens = text.family(
+        "gen_ai_client_token_usage",
+        Kind::Histogram,
+        "Tokens of requests to models and of their answers.",
+    );
+    for one in all.iter().filter(|one| one.input_tokens.count > 0) {
+        for (kind, counts) in [("input", &one.input_tokens), ("output", &one.output_tokens)] {
+            histogram(&mut tokens, labels(one, Some(("gen_ai_token_type", kind))), counts);
+        }
+    }
+}
+
+fn histogram(family: &mut Family<'_>, mut labels: Vec<(&str, String)>, counts: &BucketCounts) {
+    let bounds = counts.bounds.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+    let numbers = counts.up_to.iter().chain([&counts.count]);
+    for (bound, number) in bounds.zip(numbers) {
+        labels.push(("le", bound));
+        family.part("_bucket", &borrowed(&labels), number);
+        labels.pop();
+    }
+    family.part("_sum", &borrowed(&labels), counts.sum);
+    family.part("_count", &borrowed(&labels), counts.count);
+}
+
+fn borrowed<'l>(labels: &'l [(&'l str, String)]) -> Vec<(&'l str, &'l str)> {
+    labels.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 fn cache(api: &Api, text: &mut Text) {

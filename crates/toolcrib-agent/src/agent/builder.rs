@@ -92,7 +92,7 @@ impl AgentBuilder {
     /// Limits it to a toolset of its own within that of its [turn options](Self::turn_options), which have to be set
     /// before. Runs do not keep this one: a run that is continued has the agent's toolset as it is then.
     #[must_use]
-    pub fn toolset(mut self, toolset: Toolset) -> Self {
+    pub fn toolset(mut self, toolset: &Toolset) -> Self {
         self.options = self.options.narrow(toolset);
         self
     }

@@ -243,7 +243,7 @@ impl AgentState {
         child.depth = parent.depth;
         let is_deepest = child.depth >= self.sub_agents.max_depth;
         let toolset = if is_deepest { without_agents(toolset) } else { toolset };
-        child.options = self.options.clone().narrow(toolset);
+        child.options = self.options.clone().narrow(&toolset);
         Ok(child)
     }
 

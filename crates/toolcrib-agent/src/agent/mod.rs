@@ -447,7 +447,7 @@ impl AgentState {
 
     /// This agent, limited to the toolset with which a run began.
     fn within(&self, toolset: &Toolset) -> Self {
-        let options = self.options.clone().narrow(toolset.clone());
+        let options = self.options.clone().narrow(toolset);
         Self { options, ..self.clone() }
     }
 

@@ -31,7 +31,7 @@ async fn a_run_has_the_tools_with_which_it_began_and_which_whoever_continues_it_
     };
     let begins = of(TurnOptions::default().toolset(only(&["add", "write"])));
     let report =
-        begins.toolset(only(&["add", "write", "slow"])).build().run("Begin.").await.unwrap();
+        begins.toolset(&only(&["add", "write", "slow"])).build().run("Begin.").await.unwrap();
     for (options, tools) in [
         (TurnOptions::default(), &["add", "write"][..]),
         (TurnOptions::default().toolset(only(&["write", "deploy"])), &["write"]),
@@ -42,7 +42,7 @@ async fn a_run_has_the_tools_with_which_it_began_and_which_whoever_continues_it_
         assert_eq!(offered(model.requests().last().unwrap()), tools);
     }
     assert_eq!(offered(&model.requests()[0]), ["add", "write"]);
-    let narrower = of(TurnOptions::default()).toolset(only(&["write"])).build();
+    let narrower = of(TurnOptions::default()).toolset(&only(&["write"])).build();
     narrower.send(report.id(), "Go on.", &RunControl::new()).await.unwrap();
     assert_eq!(
         offered(model.requests().last().unwrap()),

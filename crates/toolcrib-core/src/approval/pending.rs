@@ -172,7 +172,7 @@ impl Approvals {
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
         let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
         if let (Decision::ApproveChanged { arguments }, None) = (&decision, &refused) {
-            let checked = caller.check_changed(&found, arguments).await;
+            let checked = Box::pin(caller.check_changed(&found, arguments)).await;
             checked.map_err(DecideError::Arguments)?;
         }
         match refused {

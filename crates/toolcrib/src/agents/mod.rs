@@ -168,9 +168,10 @@ impl Toolcrib {
         let mut builder = self.with_journal(builder);
         if let Some(toolset) = &own.toolset {
             let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
-            builder = builder.toolset(if starts_others { with_tools(toolset) } else { toolset });
+            let toolset = if starts_others { with_tools(toolset) } else { toolset };
+            builder = builder.toolset(&toolset);
         } else if starts_others {
-            builder = builder.toolset(with_tools(Toolset::new()));
+            builder = builder.toolset(&with_tools(Toolset::new()));
         }
         if let Some(text) = &own.instruction {
             builder = builder.instructions(text);

@@ -483,7 +483,7 @@ impl Turn {
         if let Some(found) = self.suspended(id).await? {
             self.state.check_here(&found).await?;
             if let Some(arguments) = resolution.changed_arguments() {
-                let checked = self.check_changed(&found, arguments).await;
+                let checked = Box::pin(self.check_changed(&found, arguments)).await;
                 checked.map_err(RedeemError::Arguments)?;
             }
         }

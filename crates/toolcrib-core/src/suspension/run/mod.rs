@@ -160,7 +160,7 @@ impl Run {
                 return Err(RedeemError::Elsewhere { process }.into());
             }
             if let Some(arguments) = resolution.changed_arguments() {
-                let checked = turn.check_changed(waiting, arguments).await;
+                let checked = Box::pin(turn.check_changed(waiting, arguments)).await;
                 checked.map_err(RedeemError::Arguments)?;
             }
         }

@@ -176,6 +176,13 @@ impl Spent {
         self.unknown_requests = self.unknown_requests.saturating_add(child.unknown_requests);
     }
 
+    /// Adds all that was used at another time.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.add_child(other);
+        self.turns = self.turns.saturating_add(other.turns);
+        self.time = self.time.saturating_add(other.time);
+    }
+
     fn add_usage(&mut self, usage: &Usage) {
         let sum = &mut self.usage;
         sum.input = sum.input.saturating_add(usage.input);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolcrib_core::Toolset;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::fingerprint::Fingerprint;
-use toolcrib_core::suspension::Suspension;
+use toolcrib_core::suspension::{ResolutionKind, Suspension};
 use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage};
 
@@ -172,6 +173,18 @@ pub enum JournalEntry {
         /// What it waits for.
         suspension: Box<Suspension>,
     },
+    /// A waiting call was resolved. Its answer, or what it waits for next, follows.
+    CallResolved {
+        /// The call.
+        call: CallId,
+        /// How.
+        kind: ResolutionKind,
+        /// By whom: a client, an operator, or a name that the host gave.
+        by: String,
+        /// The arguments with which it was approved, if they were changed. Sensitive values are masked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+    },
     /// A sub-agent ended. The call that started it has its answer when all its sub-agents have ended.
     ChildFinished {
         /// That call.
@@ -259,6 +272,7 @@ impl JournalEntry {
             Self::CallsStarted { .. } => "calls_started",
             Self::CallFinished { .. } => "call_finished",
             Self::CallSuspended { .. } => "call_suspended",
+            Self::CallResolved { .. } => "call_resolved",
             Self::ChildFinished { .. } => "child_finished",
             Self::Paused { .. } => "paused",
             Self::Resumed => "resumed",

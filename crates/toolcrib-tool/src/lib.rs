@@ -34,7 +34,7 @@ pub use crate::result::content::{Content, Link};
 pub use crate::result::data::Data;
 pub use crate::result::error::{ErrorKind, ToolError};
 pub use crate::result::outcome::{IntoOutcome, Json, Ticket, ToolOutcome};
-pub use crate::result::output::{KEPT_OUTPUT, ToolOutput};
+pub use crate::result::output::{CHANGED_ARGUMENTS, KEPT_OUTPUT, ToolOutput};
 pub use crate::tool::entry::{Availability, Body, Layer, Origin, Source, ToolEntry};
 pub use crate::tool::factory::{FnFactory, ToolFactory, tool_factory};
 pub use crate::tool::function::{FnTool, NoArguments, tool_fn};

@@ -128,7 +128,8 @@ impl Driver<'_> {
         };
         let waited = self.agent.now().since(call.created_at());
         let result = result.unwrap_or_else(|| ToolResult::success(id, call.tool(), output, waited));
-        let result = Box::new(result);
+        // What it took is the work of its sub-agents.
+        let result = Box::new(result.with_duration(waited));
         self.append(vec![JournalEntry::CallFinished { result, repetition: false }]).await?;
         Ok(true)
     }

@@ -11,6 +11,7 @@ use toolcrib_tool::CallId;
 use toolcrib_wire::model::Item;
 use tracing::Instrument as _;
 
+use super::cancelling::CancelRequests;
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
 use super::masked::masked_row;
@@ -192,7 +193,8 @@ impl<'a> Driver<'a> {
     pub(super) async fn drive(mut self) -> Result<RunReport, AgentError> {
         let span =
             telemetry::invoke_agent(&self.agent.name, &self.id, &*self.agent.models[self.model]);
-        let driven = self.steps().instrument(span).await;
+        let requests = CancelRequests::of(&self);
+        let driven = requests.during(Box::pin(self.steps().instrument(span))).await;
         self.release(driven).await
     }
 

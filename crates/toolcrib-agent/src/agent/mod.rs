@@ -4,6 +4,7 @@ mod answer;
 mod asking;
 mod builder;
 mod calls;
+mod cancelling;
 mod children;
 mod compaction;
 mod control;
@@ -263,8 +264,27 @@ impl Agent {
         if owner == run { Ok(report) } else { self.load(run).await }
     }
 
+    /// Asks the process that drives a run to cancel it, which it does within a second, or when its current work lets it.
+    /// The request is kept: if that process ends before, whoever continues the run cancels it. Fails if the run is over.
+    pub async fn request_cancel(
+        &self,
+        run: &RunId,
+        reason: impl Into<String>,
+    ) -> Result<(), AgentError> {
+        let state = self.0.load(run).await?;
+        let not_now = |problem| AgentError::NotNow { run: run.clone(), problem };
+        if state.parent().is_some() {
+            return Err(not_now("is a sub-agent's: cancel the run that started it"));
+        }
+        let reason = self.0.executor.mask().text(reason.into());
+        match self.0.journal.ask_to_cancel(run, &reason).await? {
+            true => Ok(()),
+            false => Err(not_now("is over")),
+        }
+    }
+
     /// Cancels a run that nobody drives, with its waiting calls. To cancel one that is being driven, use its
-    /// [`RunControl`].
+    /// [`RunControl`], or [`request_cancel`](Self::request_cancel) if another process drives it.
     pub async fn cancel(
         &self,
         run: &RunId,
@@ -275,6 +295,11 @@ impl Agent {
         let agent = self.0.for_run(run).await?;
         let driver = Driver::load(&agent, run, &control).await?;
         Box::pin(driver.drive()).await
+    }
+
+    /// Whether the prices of all its models are known, so that a limit on cost counts.
+    pub fn has_prices(&self) -> bool {
+        self.0.models.iter().all(|model| model.prices().is_some())
     }
 
     /// A run as it is stored now.
@@ -304,6 +329,24 @@ impl Agent {
         after: Option<&RunCursor>,
         limit: usize,
     ) -> Result<Vec<RunCursor>, AgentError> {
+        self.list(after, limit, false).await
+    }
+
+    /// As [`runs`](Self::runs), with those of sub-agents.
+    pub async fn all_runs(
+        &self,
+        after: Option<&RunCursor>,
+        limit: usize,
+    ) -> Result<Vec<RunCursor>, AgentError> {
+        self.list(after, limit, true).await
+    }
+
+    async fn list(
+        &self,
+        after: Option<&RunCursor>,
+        limit: usize,
+        with_sub_agents: bool,
+    ) -> Result<Vec<RunCursor>, AgentError> {
         let (journal, identity) = (&*self.0.journal, self.0.identity());
         let (mut runs, mut last) = (Vec::new(), after.cloned());
         while runs.len() < limit {
@@ -315,7 +358,7 @@ impl Agent {
                 match journal::read(journal, run.id(), 0, 1).await {
                     Ok(Some(first)) => {
                         let is_listed = |(_, row): &(Seq, JournalRow)| {
-                            row.parent().is_none() && self.0.may_know(row)
+                            (with_sub_agents || row.parent().is_none()) && self.0.may_know(row)
                         };
                         runs.extend(first.iter().all(is_listed).then_some(run));
                     }

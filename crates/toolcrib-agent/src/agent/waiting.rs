@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
 use toolcrib_core::run::{Run, RunError, is_lost};
-use toolcrib_core::suspension::{Answer, Resolution, Submission, SuspensionId};
-use toolcrib_tool::CallId;
+use toolcrib_core::suspension::{Answer, Resolution, Submission, Suspension, SuspensionId};
+use toolcrib_tool::{
+    CHANGED_ARGUMENTS, CallId, Content, ToolError, ToolOutput, ToolResult, canonical_json,
+};
 
 use super::calls::finished;
+use super::cancelling::CancelRequests;
 use super::children::CALL_ENDED;
 use super::driver::Driver;
 use super::{AgentError, RunReport};
@@ -35,7 +39,8 @@ impl Driver<'_> {
                 return self.release(ended).await;
             }
         }
-        let updated = self.apply_update(update).await;
+        let requests = CancelRequests::of(&self);
+        let updated = requests.during(Box::pin(self.apply_update(update))).await;
         self.release(updated).await
     }
 
@@ -58,29 +63,81 @@ impl Driver<'_> {
             CallUpdate::Cancel => core.cancel(&turn).await.map(drop),
         };
         let mut entries = Vec::new();
-        for waiting in self.run.waiting() {
-            let mut answered = core.answered();
-            if let Some(result) =
-                answered.find(|result| result.call_id().as_str() == waiting.call_id())
-            {
+        let waiting: Vec<_> = self.run.waiting().cloned().collect();
+        for waiting in waiting {
+            let is_its = |result: &ToolResult| result.call_id().as_str() == waiting.call_id();
+            let next = if let Some(result) = core.answered().find(is_its) {
                 let again = self.run.repeatable_wait(waiting.call_id());
-                let again = again.filter(|_| takes_over && is_lost(&result) && !is_group(waiting));
-                entries.push(match again {
+                let again = again.filter(|_| takes_over && is_lost(&result) && !is_group(&waiting));
+                match again {
                     // It runs again, and asks again for what it waited for.
                     Some(started) => JournalEntry::CallsStarted { calls: vec![started.clone()] },
-                    None => finished(result),
-                });
+                    None => finished(self.with_change_told(result)),
+                }
             } else if let Some(now) =
                 core.outstanding().find(|now| now.call_id() == waiting.call_id())
                 && now.id() != waiting.id()
             {
-                entries.push(JournalEntry::CallSuspended { suspension: Box::new(now.clone()) });
-            }
+                JournalEntry::CallSuspended { suspension: Box::new(now.clone()) }
+            } else {
+                continue;
+            };
+            entries.extend(self.resolution(&waiting, &next).await?);
+            entries.push(next);
         }
         if !entries.is_empty() {
             self.append(entries).await?;
         }
         Ok(updated?)
+    }
+
+    /// How a waiting call was resolved, and by whom, if that is still stored.
+    async fn resolution(
+        &self,
+        waiting: &Suspension,
+        next: &JournalEntry,
+    ) -> Result<Option<JournalEntry>, AgentError> {
+        let Some(store) = self.agent.executor.suspensions() else { return Ok(None) };
+        let Some(resolved) = store.resolved(waiting.id()).await? else { return Ok(None) };
+        let arguments = match next {
+            JournalEntry::CallFinished { result, .. } => changed_arguments(result).cloned(),
+            _ => None,
+        };
+        Ok(Some(JournalEntry::CallResolved {
+            call: CallId::new(waiting.call_id()),
+            kind: resolved.kind(),
+            by: resolved.by().to_owned(),
+            arguments,
+        }))
+    }
+
+    /// A result whose text tells the model that its arguments were changed, if they were. The result of a call that ends
+    /// the run is the answer, and stays as it is.
+    fn with_change_told(&self, result: ToolResult) -> ToolResult {
+        let Some(arguments) = changed_arguments(&result) else { return result };
+        let is_answer = result.is_success() && self.run.is_terminal(result.call_id().as_str());
+        if is_answer {
+            return result;
+        }
+        let told = format!(
+            "Whoever approved this call changed its arguments. It ran with: {}",
+            canonical_json(arguments)
+        );
+        let (id, tool, took) =
+            (result.call_id().clone(), result.tool().to_owned(), result.duration());
+        let (truncated, cached, skipped) = (result.truncated(), result.cached(), result.skipped());
+        let told = match result.into_result() {
+            Ok(output) => {
+                let mut content = vec![Content::Text(told)];
+                if output.content().is_empty() && !output.is_empty() {
+                    content.push(Content::Text(output.text().into_owned()));
+                }
+                content.extend(output.content().iter().cloned());
+                ToolResult::success(id, tool, output.replace_content(content), took)
+            }
+            Err(error) => ToolResult::failure(id, tool, error.with_hint(told), took),
+        };
+        told.with_truncated(truncated).with_cached(cached).with_skipped(skipped)
     }
 
     /// Finds calls that were suspended just before their process ended.
@@ -99,4 +156,10 @@ impl Driver<'_> {
             .collect();
         if entries.is_empty() { Ok(()) } else { self.append(entries).await }
     }
+}
+
+/// The note about changed arguments in a result.
+fn changed_arguments(result: &ToolResult) -> Option<&Value> {
+    let output = result.output().or_else(|| result.error().and_then(ToolError::partial));
+    output.map(ToolOutput::meta).and_then(|notes| notes.get(CHANGED_ARGUMENTS))
 }

@@ -9,8 +9,8 @@ use toolcrib_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RET
 use toolcrib_net::{AddressPolicy, Client, IpNet, NamedBy, Target, TransportResponse};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::model::{
-    Answer, DecoderSettings, ModelEvent, ProviderFailure, RequestHead, StreamDecoder, Wire,
-    read_answer,
+    Answer, DecoderSettings, FailureKind, ModelEvent, ProviderFailure, RequestHead, StreamDecoder,
+    Wire, read_answer,
 };
 
 use super::{AttemptError, AttemptErrorKind, ModelClient};
@@ -32,6 +32,8 @@ pub struct Endpoint {
     url: String,
     head: RequestHead,
     api_key: Option<SecretString>,
+    /// What the key is called.
+    key_source: Option<String>,
     headers: Vec<(String, SecretString)>,
     addresses: AddressPolicy,
     pub(super) timeouts: EndpointTimeouts,
@@ -87,6 +89,7 @@ impl Endpoint {
             url: format!("{base}/{path}"),
             head: RequestHead::new(model, format!("{base} {model}")),
             api_key: None,
+            key_source: None,
             headers: Vec::new(),
             addresses: AddressPolicy::public(),
             timeouts: EndpointTimeouts::default(),
@@ -129,6 +132,13 @@ impl Endpoint {
     #[must_use]
     pub fn timeouts(mut self, timeouts: EndpointTimeouts) -> Self {
         self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets what the key is called and where it comes from, for the error if the server refuses it.
+    #[must_use]
+    pub fn key_source(mut self, source: impl Into<String>) -> Self {
+        self.key_source = Some(source.into());
         self
     }
 
@@ -206,7 +216,12 @@ impl Endpoint {
         let request_id = ids.into_iter().find_map(|name| text(response.headers(), name));
         let with_id = |error| AttemptError { request_id, ..error };
         if !response.status().is_success() {
-            return Err(with_id(refused(response, first).await));
+            let mut error = refused(response, first).await;
+            let is_key = error.kind == AttemptErrorKind::Provider(FailureKind::Authentication);
+            if let Some(whose) = self.key_source.as_ref().filter(|_| is_key) {
+                error.message = format!("{}; {whose} was refused", error.message);
+            }
+            return Err(with_id(error));
         }
         self.read(response, settings, events).await.map_err(with_id)
     }

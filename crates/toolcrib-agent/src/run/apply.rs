@@ -81,6 +81,7 @@ impl AgentRun {
             outcome: None,
             rounds: 0,
             spent: Spent::default(),
+            spent_before: Spent::default(),
             model: None,
             lost: LostAttempts::default(),
             call_ids: Arc::default(),
@@ -137,6 +138,7 @@ impl AgentRun {
             JournalEntry::Finished { .. }
                 | JournalEntry::CallFinished { .. }
                 | JournalEntry::CallSuspended { .. }
+                | JournalEntry::CallResolved { .. }
                 | JournalEntry::ChildFinished { .. }
                 | JournalEntry::Steered { .. }
         );
@@ -201,6 +203,11 @@ impl AgentRun {
             JournalEntry::CallSuspended { suspension } => {
                 let id = suspension.call_id().to_owned();
                 self.update(&id, CallState::Waiting(suspension))?;
+            }
+            JournalEntry::CallResolved { call, .. } => {
+                if !self.waiting().any(|waiting| waiting.call_id() == call.as_str()) {
+                    return Err("it resolves a call that does not wait");
+                }
             }
             JournalEntry::ChildFinished { call, end } => self.end_child(&call, *end)?,
             JournalEntry::Paused { reason } => self.paused = Some(reason),
@@ -278,7 +285,7 @@ impl AgentRun {
             self.lose_attempt(false);
         }
         if self.outcome.take().is_some() {
-            self.spent = Spent::default();
+            self.spent_before.add(&std::mem::take(&mut self.spent));
             self.lost = LostAttempts::default();
             self.compactions.begin_again();
             self.noticed.clear();
@@ -300,6 +307,7 @@ impl AgentRun {
         }
         match &self.phase {
             Phase::Ready => {}
+            Phase::Said { .. } => self.phase = Phase::Ready,
             Phase::Ending(outcome) if outcome.may_go_on() => self.phase = Phase::Ready,
             _ => return,
         }
@@ -307,6 +315,7 @@ impl AgentRun {
             self.context.push(items);
         }
         self.repetitions = 0;
+        self.refused_answers = 0;
         self.guard = LoopGuard::default();
     }
 

@@ -65,6 +65,8 @@ pub struct AgentRun {
     /// Complete answers of the model, over all inputs.
     rounds: u32,
     spent: Spent,
+    /// What was used until it last continued after its end.
+    spent_before: Spent,
     /// The model that was asked last.
     model: Option<String>,
     lost: LostAttempts,
@@ -209,6 +211,13 @@ impl AgentRun {
         &self.spent
     }
 
+    /// What it has used since it began, over all inputs.
+    pub fn spent_in_all(&self) -> Spent {
+        let mut all = self.spent_before.clone();
+        all.add(&self.spent);
+        all
+    }
+
     /// The conversation as its model sees it. What is in one group was said together. The results of a round follow its
     /// calls once every call has one. What a compaction left out is in the journal only.
     pub fn conversation(&self) -> &[Vec<Item>] {
@@ -287,6 +296,11 @@ impl AgentRun {
     /// Whether a call of this round has this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
         self.call_number(id).is_some()
+    }
+
+    /// Whether the success of a call of this round ends the run.
+    pub(crate) fn is_terminal(&self, id: &str) -> bool {
+        self.calls().iter().any(|call| call.terminal && call.id.as_str() == id)
     }
 
     /// The number of a call in this round.

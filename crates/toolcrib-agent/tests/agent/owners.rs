@@ -99,3 +99,15 @@ async fn a_model_is_told_the_names_of_the_agents_to_which_it_can_give_tasks() {
     assert!(told.ends_with("- reader: Read and summarize.\n- writer"), "{told}");
     assert!(!offered(&requests[1]).contains(&"new_task"), "there is nobody to give a task to");
 }
+
+#[tokio::test]
+async fn what_a_run_has_used_in_all_includes_what_it_used_before_it_was_continued() {
+    let model = Arc::new(ScriptedModel::answering(|_| ScriptedTurn::text("Well.")));
+    let agent = Agent::builder(executor(&Arc::default()), model).build();
+    let first = agent.run("Hello.").await.unwrap();
+    let second = agent.send(first.id(), "And?", &RunControl::new()).await.unwrap();
+    assert_eq!((second.spent().turns, second.run().spent_in_all().turns), (1, 2));
+    let all = agent.load(first.id()).await.unwrap().run().spent_in_all();
+    let tokens = first.spent().usage.total() + second.spent().usage.total();
+    assert_eq!(all.usage.total(), tokens);
+}

@@ -79,3 +79,53 @@ async fn a_run_that_another_server_drives_is_refused() {
     assert!(is_claimed, "{refused:?}");
     driving.abort();
 }
+
+#[tokio::test]
+async fn a_run_that_another_process_drives_is_cancelled_when_somebody_asks_for_it() {
+    let home = tempfile::tempdir().unwrap();
+    let counts = Arc::new(Counts::default());
+    let script = vec![ScriptedTurn::call("slow", json!({})).and_call("write", json!({}))];
+    let (worker, _) = started(home.path(), &counts, script);
+    let (other, _) = started(home.path(), &counts, Vec::new());
+    let run = worker.begin("Wait.").await.unwrap().id().clone();
+    let working = tokio::spawn({
+        let (worker, run) = (worker.clone(), run.clone());
+        async move { worker.resume(&run).await }
+    });
+    while counts.all()[1] == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let refused = other.cancel(&run, "enough").await;
+    let is_claimed = matches!(refused, Err(AgentError::Store(StoreError::Claimed { .. })));
+    assert!(is_claimed, "{refused:?}");
+    other.request_cancel(&run, "enough").await.unwrap();
+    let report = working.await.unwrap().unwrap();
+    assert_eq!((report.state(), counts.all()), (RunState::Cancelled, [0, 1, 0]));
+    let said = crate::fixture::transcript(&report).join("\n");
+    assert!(said.contains("withdrawn") && said.contains("written"), "calls are answered: {said}");
+    assert!(other.request_cancel(&run, "again").await.is_err(), "it is over");
+}
+
+#[tokio::test]
+async fn a_request_to_cancel_outlives_the_process_that_worked_on_the_run() {
+    let home = tempfile::tempdir().unwrap();
+    let counts = Arc::new(Counts::default());
+    for waits in [false, true] {
+        let script = vec![ScriptedTurn::call("deploy", json!({}))];
+        let (worker, _) = started(home.path(), &counts, script);
+        let mut report = worker.begin("Deploy.").await.unwrap();
+        if waits {
+            report = worker.resume(report.id()).await.unwrap();
+            assert_eq!(report.state(), RunState::RequiresAction);
+        }
+        worker.request_cancel(report.id(), "enough").await.unwrap();
+        drop(worker);
+        let (next, suspensions) = started(home.path(), &counts, Vec::new());
+        let report = next.resume(report.id()).await.unwrap();
+        assert_eq!((report.state(), counts.all()), (RunState::Cancelled, [0, 0, 0]));
+        assert!(suspensions.all().await.unwrap().is_empty());
+        let more =
+            next.send(report.id(), "And?", &toolcrib_agent::RunControl::new()).await.unwrap();
+        assert_eq!(more.state(), RunState::Failed, "the request is gone: {more:?}");
+    }
+}

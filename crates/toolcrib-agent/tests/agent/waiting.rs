@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::RunState;
-use toolcrib_agent::{Agent, AgentError, RunControl};
+use toolcrib_agent::{Agent, AgentError, JournalEntry, RunControl};
 use toolcrib_core::TurnOptions;
 use toolcrib_core::approval::Decision;
 use toolcrib_tool::Identity;
@@ -112,4 +112,47 @@ async fn a_terminal_tool_ends_the_run_with_its_output() {
     let model = ScriptedModel::new([ScriptedTurn::call("finish", json!({"result": "42"}))]);
     let report = builder(&counts, Arc::new(model)).build().run("Answer.").await.unwrap();
     assert_eq!((report.text(), report.state()), ("42", RunState::Completed));
+}
+
+#[tokio::test]
+async fn the_journal_and_the_model_know_who_approved_a_call_and_which_arguments_were_changed() {
+    for by_others in [false, true] {
+        let counts = Arc::new(Counts::default());
+        let model = Arc::new(ScriptedModel::new([
+            ScriptedTurn::call("deploy", json!({"host": "a"})),
+            ScriptedTurn::text("Deployed."),
+        ]));
+        let executor = executor(&counts);
+        let options = TurnOptions::default().may_approve(!by_others).client("the client");
+        let agent = Agent::builder(executor.clone(), model.clone()).turn_options(options).build();
+        let report = agent.run("Deploy.").await.unwrap();
+        let call = report.waiting().next().unwrap().id().clone();
+        let changed = Decision::approve_changed(r#"{"host": "staging"}"#);
+        if by_others {
+            let deciders = TurnOptions::default().client("ops");
+            executor.approvals(deciders).decide(&call, changed).await.unwrap();
+        } else {
+            agent.resolve(report.id(), &call, changed.into()).await.unwrap();
+        }
+        let report = loop {
+            let report = agent.resume(report.id()).await.unwrap();
+            if report.state() != RunState::RequiresAction {
+                break report;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!((report.text(), counts.all()), ("Deployed.", [0, 0, 1]));
+        let rows = agent.rows(report.id(), 0, 99).await.unwrap();
+        let resolved = rows.iter().find_map(|(_, row)| match &row.entry {
+            JournalEntry::CallResolved { kind, by, arguments, .. } => {
+                Some((kind.as_str(), by.as_str(), arguments.clone()))
+            }
+            _ => None,
+        });
+        let by = if by_others { "ops" } else { "the client" };
+        assert_eq!(resolved, Some(("approved", by, Some(json!({"host": "staging"})))));
+        let told = model.requests()[1]["messages"].as_array().unwrap().last().unwrap().to_string();
+        assert!(told.contains("changed its arguments"), "{told}");
+        assert!(told.contains("staging") && told.contains("deployed"), "{told}");
+    }
 }

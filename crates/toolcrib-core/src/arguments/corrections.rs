@@ -1,7 +1,7 @@
 //! Corrections made to a model's text before it was accepted or refused; usually none.
 
 use serde_json::Value;
-use toolcrib_tool::{ToolError, ToolOutput};
+use toolcrib_tool::{CHANGED_ARGUMENTS, ToolError, ToolOutput};
 
 use super::coerce::Coercion;
 use super::repair::Repair;
@@ -23,6 +23,8 @@ struct AppliedCorrections {
     repaired: Vec<String>,
     stripped: Vec<String>,
     coerced: Vec<String>,
+    /// The arguments that an approver has put in the place of the model's.
+    changed: Option<Value>,
 }
 
 impl Corrections {
@@ -42,6 +44,11 @@ impl Corrections {
     pub(crate) fn coerced(&mut self, coercions: &[Coercion]) {
         let coercions = list(coercions.len(), coercions.iter().map(ToString::to_string));
         self.note(|mended| &mut mended.coerced, coercions);
+    }
+
+    /// Whoever approved the call changed its arguments to these, which are masked.
+    pub(crate) fn changed(&mut self, arguments: Value) {
+        self.0.get_or_insert_default().changed = Some(arguments);
     }
 
     fn note(
@@ -84,11 +91,13 @@ impl Corrections {
 
     fn notes(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let mended = self.0.as_deref();
-        let lists = mended.map(|AppliedCorrections { repaired, stripped, coerced }| {
+        let changed = mended.and_then(|mended| mended.changed.clone());
+        let lists = mended.map(|AppliedCorrections { repaired, stripped, coerced, .. }| {
             [("repaired", repaired), ("stripped", stripped), ("coerced", coerced)]
         });
         let lists = lists.into_iter().flatten().filter(|(_, items)| !items.is_empty());
-        lists.map(|(key, items)| (key, Value::from(items.clone())))
+        let lists = lists.map(|(key, items)| (key, Value::from(items.clone())));
+        lists.chain(changed.map(|arguments| (CHANGED_ARGUMENTS, arguments)))
     }
 }
 

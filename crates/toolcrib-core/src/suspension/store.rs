@@ -144,7 +144,7 @@ impl fmt::Display for StoreError {
             Self::Claimed { process } => {
                 write!(
                     f,
-                    "the server with process {process} works on the run: wait until it has finished"
+                    "the process {process} works on the run: wait until it has finished, or cancel the run"
                 )
             }
             Self::ClaimLost => f.write_str(

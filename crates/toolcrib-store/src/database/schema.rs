@@ -23,6 +23,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { tables: include_str!("schema/010_journal.sql"), counted: &[] },
     Migration { tables: include_str!("schema/011_retention.sql"), counted: &[] },
     Migration { tables: include_str!("schema/012_open_runs.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/013_cancel_requests.sql"), counted: &[] },
 ];
 
 /// The header of a `toolcrib` database contains this number, so that no other program's file is changed by mistake.

@@ -129,6 +129,35 @@ impl Journal for Runs {
         })
     }
 
+    fn ask_to_cancel<'a>(
+        &'a self,
+        run: &'a RunId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let (run, reason) = (run.to_string(), reason.to_owned());
+            let ask = move |tx: &Tx<'_>| -> Result<bool, StoreError> {
+                let sql = "UPDATE runs SET cancel_reason = ?2 WHERE id = ?1 AND is_open = 1";
+                Ok(tx.execute(sql, (run, reason))? > 0)
+            };
+            self.database.write(ask).await
+        })
+    }
+
+    fn cancel_request<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move {
+            let run = run.to_string();
+            let read = move |tx: &Tx<'_>| -> Result<Option<String>, StoreError> {
+                let sql = "SELECT cancel_reason FROM runs WHERE id = ?1";
+                Ok(tx.one(sql, [run], |row| row.get::<_, Option<String>>(0))?.flatten())
+            };
+            self.database.read(read).await
+        })
+    }
+
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let run = run.to_string();
@@ -262,6 +291,7 @@ impl Append {
             }
             if ends {
                 tx.execute("DELETE FROM waiting_calls WHERE run = ?1", [&run])?;
+                tx.execute("UPDATE runs SET cancel_reason = NULL WHERE id = ?1", [&run])?;
             }
         }
         let sql = "UPDATE runs SET last = ?2, bytes = bytes + ?3, is_open = ?4 WHERE id = ?1";

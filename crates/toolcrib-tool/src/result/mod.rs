@@ -130,6 +130,13 @@ impl ToolResult {
         }
     }
 
+    /// The same answer after another duration.
+    #[must_use]
+    pub fn with_duration(mut self, duration: Duration) -> Self {
+        self.nanos = nanos(duration);
+        self
+    }
+
     /// Marks the content as cut to fit its budget.
     #[must_use]
     pub fn with_truncated(mut self, truncated: bool) -> Self {

@@ -11,6 +11,10 @@ use crate::{Content, Data};
 /// The note in an output that was cut to its budget: the handle under which the host stores the complete output.
 pub const KEPT_OUTPUT: &str = "kept_output";
 
+/// The note with the arguments with which a call ran after its approver had changed them. Secrets and sensitive values are
+/// masked.
+pub const CHANGED_ARGUMENTS: &str = "changed_arguments";
+
 /// The note that marks an output as incomplete because the time was up.
 const TIMED_OUT: &str = "timed_out";
 

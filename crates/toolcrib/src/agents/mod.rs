@@ -284,12 +284,21 @@ impl Toolcrib {
         let endpoint = Endpoint::new(provider.kind.wire(), provider.base_url.as_str(), model);
         let networks = LOCAL_NETWORKS.iter().filter_map(|network| network.parse().ok());
         let endpoint = networks.fold(endpoint, Endpoint::allow);
-        let Some(reference) = &provider.api_key else { return Ok(endpoint) };
+        let Some(reference) = &provider.api_key else {
+            let missing = format!(
+                "no key is sent to the provider `{name}`: `providers.{name}.api_key` is not set, and the request"
+            );
+            return Ok(endpoint.key_source(missing));
+        };
         let key = self.secrets.get(reference.name()).map_err(|missing| AgentSetupError::NoKey {
             provider: name.to_owned(),
             secret: reference.name().to_owned(),
             reason: missing.reason,
         })?;
-        Ok(endpoint.api_key(key))
+        let source = format!(
+            "the key of the provider `{name}` (`providers.{name}.api_key`, the secret `{}`)",
+            reference.name()
+        );
+        Ok(endpoint.api_key(key).key_source(source))
     }
 }

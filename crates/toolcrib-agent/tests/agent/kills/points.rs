@@ -92,6 +92,21 @@ impl<S: Journal> Journal for Watched<S> {
         Box::pin(self.commit(self.store.release(claim)))
     }
 
+    fn ask_to_cancel<'a>(
+        &'a self,
+        run: &'a RunId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.ask_to_cancel(run, reason)
+    }
+
+    fn cancel_request<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        self.store.cancel_request(run)
+    }
+
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {
         self.store.erase(run)
     }

@@ -10,6 +10,7 @@ use toolcrib::agent::{Agent, AgentError, JournalEntry, JournalRow};
 use toolcrib::core::run::{RunCursor, RunId};
 use toolcrib::core::suspension::StoreError;
 use toolcrib::tool::fully_visible;
+use toolcrib::wire::model::{Item, Role};
 
 /// The runs or rows that are read at a time.
 const PAGE: usize = 256;
@@ -35,6 +36,21 @@ impl StoredRun {
         }
     }
 
+    /// What it was told by its user, from the first input on.
+    pub(super) fn inputs(&self) -> Vec<String> {
+        let inputs = self.rows.iter().filter_map(|row| match &row.entry {
+            JournalEntry::Input { items } | JournalEntry::Steered { items } => Some(items),
+            _ => None,
+        });
+        let texts = inputs.flatten().filter_map(|item| match item {
+            Item::Input(input) if input.role == Role::User => {
+                Some(input.content.iter().map(|part| part.as_text()).collect::<String>())
+            }
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// How many times its models have answered.
     pub(super) fn answers(&self) -> usize {
         let is_answer = |row: &&JournalRow| matches!(row.entry, JournalEntry::ModelAnswered { .. });
@@ -52,12 +68,24 @@ pub(super) fn reader(crib: &Toolcrib) -> Agent {
     }
 }
 
-/// The runs of this command line's identity, oldest first.
+/// The runs of this command line's identity, oldest first, without those of sub-agents.
 pub(super) async fn all(crib: &Toolcrib) -> anyhow::Result<Vec<RunCursor>> {
+    listed(crib, false).await
+}
+
+/// The same with the runs of sub-agents.
+pub(super) async fn all_with_sub_agents(crib: &Toolcrib) -> anyhow::Result<Vec<RunCursor>> {
+    listed(crib, true).await
+}
+
+async fn listed(crib: &Toolcrib, with_sub_agents: bool) -> anyhow::Result<Vec<RunCursor>> {
     let reader = reader(crib);
     let mut runs: Vec<RunCursor> = Vec::new();
     loop {
-        let page = reader.runs(runs.last(), PAGE).await?;
+        let page = match with_sub_agents {
+            true => reader.all_runs(runs.last(), PAGE).await?,
+            false => reader.runs(runs.last(), PAGE).await?,
+        };
         let is_last = page.len() < PAGE;
         runs.extend(page);
         if is_last {
@@ -66,13 +94,18 @@ pub(super) async fn all(crib: &Toolcrib) -> anyhow::Result<Vec<RunCursor>> {
     }
 }
 
+/// Whether a text cannot be the id of a run, or a beginning of one.
+pub(super) fn is_no_id(named: &str) -> bool {
+    named != "last" && !named.chars().all(|c| c.is_ascii_hexdigit())
+}
+
 /// The run with this id, a unique beginning of it, or `last`.
 pub(super) async fn find(crib: &Toolcrib, named: &str) -> anyhow::Result<StoredRun> {
     let shown = fully_visible(named);
     let id = if let Ok(id) = named.parse() {
         id
     } else {
-        let runs = all(crib).await?;
+        let runs = listed(crib, named != "last").await?;
         let mut fits = runs.iter().filter(|run| run.id().as_str().starts_with(named));
         match (named, fits.next(), fits.next()) {
             ("last", ..) => match last(crib, &runs).await? {

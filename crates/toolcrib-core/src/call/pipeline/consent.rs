@@ -114,6 +114,7 @@ impl<'a> PipelineRun<'a> {
                     self.record.decision = asked.denied(&format!("{by}: {message}"));
                     return Err(approval::refused(&message).into());
                 }
+                self.note_change(slot, &call.checked.arguments);
                 self.record.decision = asked.approved(true);
             }
             Decided::Deny { message } => {
@@ -159,11 +160,17 @@ impl<'a> PipelineRun<'a> {
                 let own = grant.decider().is_none_or(|who| who == self.turn.name());
                 self.remember(slot, arguments, *remember, own);
             }
+            if grant.is_changed() {
+                self.note_change(slot, arguments);
+            }
             self.record.decision = decision_of(grant);
             return Ok(true);
         }
         if let Some(repetition) = self.origin.repetition {
             // It was approved before it began to wait for its nested call.
+            if repetition.grant().is_changed() {
+                self.note_change(slot, arguments);
+            }
             self.record.decision = decision_of(repetition.grant());
             return Ok(true);
         }
@@ -174,6 +181,13 @@ impl<'a> PipelineRun<'a> {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Notes for whoever reads the answer that the call's approver has changed its arguments.
+    fn note_change(&mut self, slot: &ToolSlot, arguments: &Arguments) {
+        let mask = self.state().shared.mask.load();
+        let arguments = redact_whole(&slot.entry.definition, &exact_value(arguments), &mask);
+        self.mending.changed(arguments);
     }
 
     /// Fails if the code changed since it was approved.

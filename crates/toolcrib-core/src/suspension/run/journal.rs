@@ -67,6 +67,20 @@ pub trait Journal: Send + Sync {
     /// Releases a claim. An invalid claim is not an error.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Asks whoever works on a run to cancel it. The request stays until the run is over. Returns whether it was stored:
+    /// a run that is over, or that does not exist, is not asked.
+    fn ask_to_cancel<'a>(
+        &'a self,
+        run: &'a RunId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// The reason of the request to cancel a run, if there is one.
+    fn cancel_request<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
     /// Removes a run and its journal, if it exists. Fails with [`StoreError::Claimed`] if a live
     /// server has claimed it.
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;

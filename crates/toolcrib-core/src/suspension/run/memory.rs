@@ -33,6 +33,8 @@ struct StoredRuns {
     /// The term of the last claim.
     term: u64,
     is_claimed: bool,
+    /// Why somebody has asked to cancel it.
+    cancel_reason: Option<String>,
 }
 
 impl StoredRuns {
@@ -113,6 +115,7 @@ impl MemoryRuns {
                         is_open: false,
                         term: 0,
                         is_claimed: false,
+                        cancel_reason: None,
                     },
                 );
             }
@@ -125,6 +128,7 @@ impl MemoryRuns {
                 None => {}
             }
             if entry.ends() {
+                known.cancel_reason = None;
                 known.waits.clear();
             }
             known.is_open = entry.is_open();
@@ -229,6 +233,25 @@ impl Journal for MemoryRuns {
             known.is_claimed = false;
         }
         Box::pin(ready(Ok(())))
+    }
+
+    fn ask_to_cancel<'a>(
+        &'a self,
+        run: &'a RunId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut kept = self.kept();
+        let open = kept.get_mut(run).filter(|run| run.is_open);
+        let asked = open.map(|run| run.cancel_reason = Some(reason.to_owned())).is_some();
+        Box::pin(ready(Ok(asked)))
+    }
+
+    fn cancel_request<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let reason = self.kept().get(run).and_then(|run| run.cancel_reason.clone());
+        Box::pin(ready(Ok(reason)))
     }
 
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -22,8 +22,7 @@ use crate::{terminal_approver, terminal_line};
 /// Why a call to a client's tool is denied.
 const NO_CLIENT: &str = "this run has no client that could run the tool; find another way";
 
-const KEYS: &str = "\
-  y  run it
+const KEYS: &str = "\x20 y  run it
   n  do not run it; you may say why, for the model
   e  change the arguments, then run it
   a  run it, and in this session every call of the tool with the same arguments
@@ -46,6 +45,10 @@ pub(super) async fn decide_and_go_on(
         let mut is_decided = false;
         for (at, call) in waiting.iter().enumerate() {
             let place = (at + 1, waiting.len());
+            let asks = report.run_of(call.id()).unwrap_or(&report);
+            let (id, agent_name) = (asks.id().clone(), asks.run().agent().to_owned());
+            let shown = canonical_json(&call.shown().arguments);
+            progress.know(id.as_str(), call.call_id(), call.tool(), &shown);
             let resolution = match call.waiting() {
                 Waiting::Client => Some(Decision::deny(NO_CLIENT).into()),
                 _ if allowed.contains(&(call.tool().to_owned(), call.definition_hash())) => {
@@ -62,7 +65,10 @@ pub(super) async fn decide_and_go_on(
                 }
                 _ if !is_terminal => None,
                 Waiting::Approval { .. } => {
-                    match interrupt.unless_pressed(decision(call.clone(), place)).await {
+                    match interrupt
+                        .unless_pressed(decision(call.clone(), place, (&agent_name, id.as_str())))
+                        .await
+                    {
                         Some(resolution) => resolution,
                         None => return Ok(report),
                     }
@@ -81,7 +87,7 @@ pub(super) async fn decide_and_go_on(
                 allowed.insert((call.tool().to_owned(), call.definition_hash()));
             }
             if let Resolution::Decision(Decision::ApproveChanged { arguments }) = &resolution {
-                progress.change_arguments(call.call_id(), call.tool(), arguments);
+                progress.change_arguments(id.as_str(), call.call_id(), call.tool(), arguments);
             }
             is_decided = true;
             let control = interrupt.control().clone();
@@ -95,8 +101,7 @@ pub(super) async fn decide_and_go_on(
                     error @ (RedeemError::Arguments(_) | RedeemError::Answer(_)),
                 ))) => {
                     screen::note(format!("{error}\nThe call still waits."));
-                    let own = canonical_json(&call.shown().arguments);
-                    progress.change_arguments(call.call_id(), call.tool(), &own);
+                    progress.change_arguments(id.as_str(), call.call_id(), call.tool(), &shown);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -147,10 +152,15 @@ fn time_left(call: &Suspension) -> Option<String> {
 }
 
 /// Asks on standard error and reads the answer from standard input; `None` if the input has ended.
-async fn decision(call: Suspension, (at, of): (usize, usize)) -> Option<Resolution> {
+async fn decision(
+    call: Suspension,
+    (at, of): (usize, usize),
+    (agent, run): (&str, &str),
+) -> Option<Resolution> {
     let request = ApprovalRequest::of(&call, None)?;
     let place = if of > 1 { format!(" ({at} of {of})") } else { String::new() };
     screen::note(terminal_approver::call_to_decide(&request, &place));
+    screen::note(format!("agent: {}, run {run}", fully_visible(agent)));
     if let Some(left) = time_left(&call) {
         screen::note(format!("waits: {left}, then it is denied"));
     }
@@ -200,7 +210,8 @@ async fn edited(call: &Suspension) -> Option<Option<String>> {
                 None
             }
             Err(error) => {
-                screen::note(format!("this is not JSON: {error}"));
+                let place = error.column();
+                screen::note(format!("this is not JSON: character {place} does not fit"));
                 None
             }
         },

@@ -20,7 +20,7 @@ use toolcrib::agent::{Agent, RunReport};
 use toolcrib::agents::{AgentName, AgentSetupError};
 use toolcrib::core::policy::PolicyRule;
 use toolcrib::settings::Dollars;
-use toolcrib::tool::{Content, fully_visible_text};
+use toolcrib::tool::{Content, fully_visible, fully_visible_text};
 use toolcrib::wire::model::{Input, Item, Role};
 
 use self::interrupt::{Interrupt, LeaveNow};
@@ -69,7 +69,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "RULE", value_parser = yes::rule)]
     yes: Vec<PolicyRule>,
     /// The most answers of the model, instead of the config's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = turns)]
     max_turns: Option<NonZeroU32>,
     /// The most US dollars that it may cost, instead of the config's
     #[arg(long, value_name = "USD", value_parser = dollars)]
@@ -88,6 +88,10 @@ pub(crate) struct RunOptions {
     events: bool,
     #[command(flatten)]
     output: JsonOutput,
+}
+
+fn turns(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "the number of answers is 1 or more".to_owned())
 }
 
 fn dollars(text: &str) -> Result<f64, String> {
@@ -146,11 +150,24 @@ async fn session(
 ) -> anyhow::Result<Exit> {
     let crib = &started.crib;
     let stored = match &own.resume {
+        Some(named) if input.is_none() && journals::is_no_id(named) => bail!(
+            "there is no run `{}`. To say this to the last run: toolcrib run --resume last {}",
+            fully_visible(named),
+            screen::quoted(named)
+        ),
         Some(named) => Some(journals::find(crib, named).await?),
         None => None,
     };
     let progress = Arc::new(Progress::new(own.events, own.output.json, crib.executor().clone()));
+    if let Some(stored) = &stored {
+        progress.know_all(stored);
+    }
     let agent = agent(started, own, stored.as_ref(), &progress)?;
+    if own.max_cost.is_some() && !agent.has_prices() {
+        screen::note(format!(
+            "{WARNING}--max-cost counts nothing{WARNING:#}: the config has no `prices` of the model"
+        ));
+    }
     let mut interrupt = Interrupt::default();
     let control = interrupt.control().clone();
     let driven = async {
@@ -298,8 +315,12 @@ fn finish(
             ));
             Exit::Waiting
         }
+        (_, Some(Outcome::Cancelled { reason })) => {
+            screen::note(format!("the run was cancelled: {}", fully_visible_text(reason)));
+            Exit::Failure
+        }
         _ => {
-            screen::note("the run was cancelled");
+            screen::note("the run has ended");
             Exit::Failure
         }
     };

@@ -1,6 +1,6 @@
 //! What the person at the terminal sees while a run goes on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{IsTerminal as _, stderr, stdout};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use toolcrib::core::events::{Event, Payload};
 use toolcrib::tool::{ToolResult, fully_visible, fully_visible_text};
 use toolcrib::wire::model::{ModelEvent, ModelItem, View};
 
+use super::super::journals::StoredRun;
 use super::live::LiveOutput;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 
@@ -36,8 +37,8 @@ struct Shown {
     text: String,
     /// What is on the last line of the terminal.
     line: Line,
-    /// The tools and arguments of calls, by id.
-    calls: HashMap<String, String>,
+    /// The tools and arguments of calls, by run and id: models choose the ids.
+    calls: HashMap<(String, String), String>,
     /// The output of running calls.
     output: LiveOutput,
     /// The call whose output is the answer.
@@ -75,8 +76,42 @@ impl Progress {
     }
 
     /// The person has changed the arguments of a call.
-    pub(super) fn change_arguments(&self, call: &str, tool: &str, arguments: &str) {
-        self.state().calls.insert(call.to_owned(), shown_call(tool, arguments));
+    pub(super) fn change_arguments(&self, run: &str, call: &str, tool: &str, arguments: &str) {
+        self.state().calls.insert(key(run, call), shown_call(tool, arguments));
+    }
+
+    /// A call that waits, and that another process may have begun.
+    pub(super) fn know(&self, run: &str, call: &str, tool: &str, arguments: &str) {
+        if !self.is_hidden(tool) {
+            let shown = || shown_call(tool, arguments);
+            self.state().calls.entry(key(run, call)).or_insert_with(shown);
+        }
+    }
+
+    /// The calls of a run that another process has begun.
+    pub(super) fn know_all(&self, run: &StoredRun) {
+        let mut state = self.state();
+        for row in &run.rows {
+            if let JournalEntry::ModelAnswered { items, names, .. } = &row.entry {
+                self.remember(&mut state, run.id.as_str(), items, names);
+            }
+        }
+    }
+
+    /// Remembers the calls of an answer.
+    fn remember(
+        &self,
+        state: &mut Shown,
+        run: &str,
+        items: &[ModelItem],
+        names: &BTreeMap<String, String>,
+    ) {
+        for (id, name, arguments) in items.iter().filter_map(call_of) {
+            let name = names.get(name).map_or(name, String::as_str);
+            if !self.is_hidden(name) {
+                state.calls.insert(key(run, id), shown_call(name, arguments));
+            }
+        }
     }
 
     /// Ends a line that is being written.
@@ -179,15 +214,10 @@ impl Progress {
                 state.note(format!("{WARNING}{what}{WARNING:#}: {}", fully_visible_text(reason)));
             }
             JournalEntry::ModelAnswered { items, names, .. } => {
-                let calls: Vec<_> = items.iter().filter_map(call_of).collect();
-                for (id, name, arguments) in &calls {
-                    let name = names.get(*name).map_or(*name, String::as_str);
-                    if !self.is_hidden(name) {
-                        state.calls.insert((*id).to_owned(), shown_call(name, arguments));
-                    }
-                }
+                self.remember(state, run, items, names);
                 // What it says before calls is no answer.
-                for text in items.iter().filter_map(said).filter(|_| !calls.is_empty()) {
+                let has_calls = items.iter().any(|item| call_of(item).is_some());
+                for text in items.iter().filter_map(said).filter(|_| has_calls) {
                     if self.streams && is_own {
                         state.end_line();
                     } else if !self.as_events {
@@ -197,13 +227,13 @@ impl Progress {
             }
             JournalEntry::CallsStarted { calls } if self.is_live => {
                 for call in calls {
-                    if let Some(shown) = state.calls.get(call.id.as_str()).cloned() {
+                    if let Some(shown) = state.calls.get(&key(run, call.id.as_str())).cloned() {
                         state.note(format!("{FAINT}…{FAINT:#} {shown}"));
                     }
                 }
             }
             JournalEntry::CallFinished { result, .. } if !self.is_hidden(result.tool()) => {
-                let line = finished(state, result);
+                let line = finished(state, run, result);
                 state.note(line);
             }
             _ => {}
@@ -234,6 +264,10 @@ impl Shown {
     }
 }
 
+fn key(run: &str, call: &str) -> (String, String) {
+    (run.to_owned(), call.to_owned())
+}
+
 /// A call as lines show it.
 fn shown_call(tool: &str, arguments: &str) -> String {
     let tool = fully_visible(tool);
@@ -243,9 +277,10 @@ fn shown_call(tool: &str, arguments: &str) -> String {
     }
 }
 
-fn finished(state: &Shown, result: &ToolResult) -> String {
+fn finished(state: &Shown, run: &str, result: &ToolResult) -> String {
     let unknown = || shown_call(result.tool(), "{}");
-    let call = state.calls.get(result.call_id().as_str()).cloned().unwrap_or_else(unknown);
+    let call =
+        state.calls.get(&key(run, result.call_id().as_str())).cloned().unwrap_or_else(unknown);
     let took = time(result.duration());
     match result.error() {
         None => format!("✓ {call} {FAINT}{took}{FAINT:#}"),

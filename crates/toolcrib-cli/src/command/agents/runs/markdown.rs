@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use toolcrib::agent::JournalEntry;
 use toolcrib::agent::run::AgentRun;
-use toolcrib::tool::fully_visible_text;
+use toolcrib::tool::{canonical_json, fully_visible_text};
 use toolcrib::wire::model::{Item, Role, View};
 
 use super::{StoredRun, ending};
@@ -34,11 +34,11 @@ pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
                 }
                 View::Call(call) => {
                     let tool = names.get(&call.name).unwrap_or(&call.name);
-                    section(
-                        &mut page,
-                        &format!("Call of `{tool}`"),
-                        &fenced(&visible(&call.arguments)),
-                    );
+                    let mut text = fenced(&visible(&call.arguments));
+                    if let Some(decision) = decision(run, call.id.as_str()) {
+                        text += &format!("\n\n{decision}");
+                    }
+                    section(&mut page, &format!("Call of `{tool}`"), &text);
                 }
                 _ => {}
             },
@@ -55,6 +55,23 @@ pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
         Some(outcome) => section(&mut page, "End", &ending(outcome)),
     }
     page
+}
+
+/// Who decided on a call, and with which arguments, if that was not what the model asked for.
+fn decision(run: &StoredRun, call: &str) -> Option<String> {
+    run.rows.iter().find_map(|row| match &row.entry {
+        JournalEntry::CallResolved { call: id, kind, by, arguments } if id.as_str() == call => {
+            let said = format!("{} by {}", kind.as_str(), visible(by));
+            Some(match arguments {
+                Some(changed) => {
+                    let changed = fenced(&visible(&canonical_json(changed)));
+                    format!("{said}, with changed arguments:\n\n{changed}")
+                }
+                None => format!("{said}."),
+            })
+        }
+        _ => None,
+    })
 }
 
 /// The tools' own names for the providers' names.

@@ -3,13 +3,17 @@
 mod markdown;
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use toolcrib::Toolcrib;
+use toolcrib::agent::AgentError;
 use toolcrib::agent::run::{AgentRun, Outcome, RunState};
 use toolcrib::core::clock::{Clock as _, SystemClock, Timestamp};
+use toolcrib::core::suspension::StoreError;
 use toolcrib::tool::{canonical_json, fully_visible, fully_visible_text};
-use toolcrib::wire::model::{Item, Role};
 
 use super::journals::{self, StoredRun};
 use crate::options::{JsonOutput, Options};
@@ -20,7 +24,12 @@ use crate::startup::{self, Started};
 use crate::{Exit, runtime};
 
 /// The digits of an id in a listing.
-const ID_SHOWN: usize = 12;
+const ID_SHOWN: usize = 8;
+/// The characters of an agent's name in a listing.
+const AGENT_SHOWN: usize = 16;
+/// How long `runs cancel` waits for another process, and how often it looks.
+const CANCEL_WAIT: Duration = Duration::from_secs(30);
+const CANCEL_LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -49,6 +58,9 @@ enum RunsCommand {
 
 #[derive(Debug, Args)]
 struct ListOptions {
+    /// List the runs of sub-agents as well, below the run that started them
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     output: JsonOutput,
 }
@@ -98,37 +110,59 @@ pub(in crate::command) fn run(options: &Options, own: &RunsOptions) -> anyhow::R
 
 async fn list(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
+    let cursors = match own.all {
+        true => journals::all_with_sub_agents(crib).await?,
+        false => journals::all(crib).await?,
+    };
     let mut runs = Vec::new();
-    for cursor in journals::all(crib).await? {
+    for cursor in cursors {
         // It may have been removed meanwhile.
         let Some(run) = journals::read(crib, cursor.id()).await? else { continue };
         match run.state() {
-            // Sub-agents belong to the run that started them.
-            Ok(state) if state.parent().is_some() => {}
             Ok(state) => runs.push((run, state)),
             Err(error) => screen::note(format!("{error:#}")),
         }
     }
+    let runs = below_their_parents(runs);
     if own.output.json {
-        let runs: Vec<Value> = runs.iter().map(|(run, state)| record(run, state)).collect();
+        let runs: Vec<Value> = runs.iter().map(|(_, run, state)| record(run, state)).collect();
         screen::json(&json!({"runs": runs}))?;
     } else if runs.is_empty() {
         screen::note("there is no run yet: `toolcrib run PROMPT` begins one");
     } else {
-        let columns =
-            Columns::new(["ID", "STATE", "AGENT", "AGE", "TURNS", "INPUT"]).shorten(5, false);
-        screen::out(columns.rows(runs.iter().map(|(run, state)| {
+        let columns = Columns::new(["ID", "STATE", "AGENT", "AGE", "INPUT"]).shorten(4, false);
+        screen::out(columns.rows(runs.iter().map(|(level, run, state)| {
+            let id: String = run.id.as_str().chars().take(ID_SHOWN).collect();
             [
-                run.id.as_str().chars().take(ID_SHOWN).collect(),
+                format!("{}{id}", "  ".repeat(*level)),
                 state.state().as_str().to_owned(),
-                state.agent().to_owned(),
+                state.agent().chars().take(AGENT_SHOWN).collect(),
                 age(state.created_at()),
-                state.spent().turns.to_string(),
-                first_input(state),
+                run.inputs().into_iter().next().unwrap_or_default(),
             ]
         })))?;
     }
     Ok(Exit::Success)
+}
+
+/// Each run with its level: those of sub-agents follow the run that started them.
+fn below_their_parents(runs: Vec<(StoredRun, AgentRun)>) -> Vec<(usize, StoredRun, AgentRun)> {
+    let mut placed: Vec<(usize, StoredRun, AgentRun)> = Vec::new();
+    for (run, state) in runs {
+        let above = state.parent().and_then(|parent| {
+            let at = placed.iter().position(|(_, one, _)| one.id == parent.run)?;
+            Some((at, placed[at].0))
+        });
+        match above {
+            Some((at, level)) => {
+                let behind = placed[at + 1..].iter().take_while(|(other, ..)| *other > level);
+                let place = at + 1 + behind.count();
+                placed.insert(place, (level + 1, run, state));
+            }
+            None => placed.push((0, run, state)),
+        }
+    }
+    placed
 }
 
 async fn show(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
@@ -141,7 +175,7 @@ async fn show(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
     } else if own.md {
         screen::out(markdown::page(&run, &state))?;
     } else {
-        screen::out(summary(&run, &state))?;
+        screen::out(summary(&run, &state, &below(&started.crib, &run).await?))?;
     }
     Ok(Exit::Success)
 }
@@ -154,9 +188,49 @@ async fn cancel(started: &Started, own: &CancelOptions) -> anyhow::Result<Exit> 
         screen::note(format!("the run {} has already ended: {}", run.id, ending(outcome)));
         return Ok(Exit::Failure);
     }
-    let report = journals::reader(crib).cancel(&run.id, own.reason.as_str()).await?;
+    let reader = journals::reader(crib);
+    let (begun, mut asked) = (Instant::now(), None);
+    let report = loop {
+        match reader.cancel(&run.id, own.reason.as_str()).await {
+            Ok(report) => break report,
+            Err(AgentError::Store(StoreError::Claimed { process })) if asked.is_none() => {
+                if let Some(parent) = state.parent() {
+                    bail!(
+                        "the process {process} works on the run {}, of which this one is a part: cancel that one",
+                        parent.run
+                    );
+                }
+                reader.request_cancel(&run.id, own.reason.as_str()).await?;
+                asked = Some(process);
+            }
+            Err(AgentError::Store(StoreError::Claimed { process })) => {
+                if begun.elapsed() > CANCEL_WAIT {
+                    screen::note(format!(
+                        "the process {process} works on the run and was asked to cancel it; it does so when its current \
+                         work lets it"
+                    ));
+                    return Ok(Exit::Failure);
+                }
+                tokio::time::sleep(CANCEL_LOOK).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
     screen::note(format!("the run {STRONG}{}{STRONG:#} is {}", run.id, report.state().as_str()));
     Ok(if report.state() == RunState::Cancelled { Exit::Success } else { Exit::Failure })
+}
+
+/// The runs of sub-agents that a run has started.
+async fn below(crib: &Toolcrib, run: &StoredRun) -> anyhow::Result<Vec<(StoredRun, AgentRun)>> {
+    let mut found = Vec::new();
+    for cursor in journals::all_with_sub_agents(crib).await? {
+        let Some(other) = journals::read(crib, cursor.id()).await? else { continue };
+        let Ok(state) = other.state() else { continue };
+        if state.parent().is_some_and(|parent| parent.run == run.id) {
+            found.push((other, state));
+        }
+    }
+    Ok(found)
 }
 
 async fn export(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> {
@@ -171,22 +245,24 @@ fn record(run: &StoredRun, state: &AgentRun) -> Value {
     let waiting = state.waiting().map(|call| {
         json!({"id": call.id().as_str(), "tool": call.tool(), "arguments": call.shown().arguments})
     });
+    let spent = state.spent_in_all();
     json!({
-        "run": run.id.as_str(),
+        "id": run.id.as_str(),
         "agent": state.agent(),
-        "state": state.state().as_str(),
+        "status": state.state().as_str(),
+        "parent": state.parent().map(|parent| parent.run.as_str()),
         "created_at": state.created_at().unix_millis(),
-        "input": first_input(state),
+        "inputs": run.inputs(),
         "outcome": state.outcome(),
         "waiting": waiting.collect::<Vec<_>>(),
-        "turns": state.spent().turns,
-        "calls": state.spent().calls,
-        "tokens": state.spent().usage.total(),
-        "cost_nanodollars": state.spent().cost,
+        "turns": spent.turns,
+        "calls": spent.calls,
+        "tokens": spent.usage.total(),
+        "cost_nanodollars": spent.cost,
     })
 }
 
-fn summary(run: &StoredRun, state: &AgentRun) -> String {
+fn summary(run: &StoredRun, state: &AgentRun, below: &[(StoredRun, AgentRun)]) -> String {
     let mut text =
         format!("{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n", state.state().as_str(), run.id);
     let mut row = |name: &str, value: &str| {
@@ -196,8 +272,10 @@ fn summary(run: &StoredRun, state: &AgentRun) -> String {
     };
     row("agent", &fully_visible(state.agent()));
     row("begun", &format!("{} ago", age(state.created_at())));
-    row("input", &fully_visible(&first_input(state)));
-    let spent = state.spent();
+    for input in run.inputs() {
+        row("input", &fully_visible(&input));
+    }
+    let spent = state.spent_in_all();
     row(
         "used",
         &format!(
@@ -207,6 +285,10 @@ fn summary(run: &StoredRun, state: &AgentRun) -> String {
             screen::count(usize::try_from(spent.usage.total()).unwrap_or(usize::MAX), "token"),
         ),
     );
+    for (other, state) in below {
+        let line = format!("{} {}, {}", other.id, state.agent(), state.state().as_str());
+        row("started", &fully_visible(&line));
+    }
     row("paused", &fully_visible(state.paused().unwrap_or_default()));
     for call in state.waiting() {
         let arguments = canonical_json(&call.shown().arguments);
@@ -229,18 +311,6 @@ fn ending(outcome: &Outcome) -> String {
         Outcome::Cancelled { reason } => format!("cancelled: {}", fully_visible_text(reason)),
         _ => "ended".to_owned(),
     }
-}
-
-/// What the agent was told first.
-fn first_input(state: &AgentRun) -> String {
-    let first = state.conversation().iter().flatten().find_map(|item| match item {
-        Item::Input(input) if input.role == Role::User => {
-            let parts: Vec<_> = input.content.iter().map(|part| part.as_text()).collect();
-            Some(parts.join("\n\n"))
-        }
-        _ => None,
-    });
-    first.unwrap_or_default()
 }
 
 /// The time since a moment: `40s`, `12m`, `3h`, `2d`.

@@ -1,0 +1,70 @@
+//! Requests of other processes to cancel a run.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use toolcrib_core::run::{Journal, RunId};
+
+use super::control::RunControl;
+use super::driver::Driver;
+
+/// How often the journal is asked for a request.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks for a request to cancel a run while this process works on it.
+pub(super) struct CancelRequests {
+    journal: Arc<dyn Journal>,
+    run: RunId,
+    control: RunControl,
+    /// A sub-agent's run ends with the run that started it.
+    is_root: bool,
+}
+
+impl CancelRequests {
+    pub(super) fn of(driver: &Driver<'_>) -> Self {
+        Self {
+            journal: Arc::clone(&driver.agent.journal),
+            run: driver.id.clone(),
+            control: driver.control.clone(),
+            is_root: driver.run.parent().is_none(),
+        }
+    }
+
+    /// Does work on the run, which is cancelled if somebody asks for that or has asked before.
+    pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        if !self.is_root {
+            return work.await;
+        }
+        let is_asked = self.look().await;
+        let looks = async {
+            let mut is_asked = is_asked;
+            while !is_asked {
+                sleep(EVERY).await;
+                is_asked = self.look().await;
+            }
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = looks => match never {},
+        }
+    }
+
+    /// Cancels the run if somebody has asked for that.
+    async fn look(&self) -> bool {
+        match self.journal.cancel_request(&self.run).await {
+            Ok(Some(reason)) => {
+                self.control.cancel(reason);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::debug!(run = %self.run, %error, "requests to cancel a run cannot be read");
+                false
+            }
+        }
+    }
+}

@@ -300,7 +300,7 @@ impl AgentRun {
 
     /// Whether the success of a call of this round ends the run.
     pub(crate) fn is_terminal(&self, id: &str) -> bool {
-        self.calls().iter().any(|call| call.terminal && call.id.as_str() == id)
+        self.calls().iter().any(|call| call.is_terminal() && call.id.as_str() == id)
     }
 
     /// The number of a call in this round.

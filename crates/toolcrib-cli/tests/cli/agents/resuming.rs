@@ -60,6 +60,10 @@ async fn more_can_be_said_to_a_run_and_it_is_listed_shown_and_exported() {
 
     let listed = crib.run(&["runs", "list"]);
     assert!(listed.stdout.contains("completed") && listed.stdout.contains("What is first?"));
+    let shown = crib.run(&["runs", "show", "last"]);
+    for said in ["What is first?", "And then?", "3 turns, 1 call"] {
+        assert!(shown.stdout.contains(said), "{said}: {shown:?}");
+    }
     let shown = crib.run(&["runs", "show", "last", "--md"]);
     for said in ["## User", "And then?", "## Call of `say`", "The second answer."] {
         assert!(shown.stdout.contains(said), "{said}: {shown:?}");
@@ -82,10 +86,37 @@ async fn a_cancelled_run_leaves_no_waiting_call() {
     let cancelled = crib.run(&["runs", "cancel", "last"]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     let shown = crib.run(&["runs", "show", "last", "--json"]).json();
-    assert_eq!((&shown["state"], &shown["waiting"]), (&json!("cancelled"), &json!([])));
+    assert_eq!((&shown["status"], &shown["waiting"]), (&json!("cancelled"), &json!([])));
     assert_eq!(crib.run(&["runs", "cancel", "last"]).code, Some(1), "it has ended");
     let resumed = crib.run(&["run", "--resume"]);
     assert_eq!(resumed.code, Some(1), "{resumed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_at_work_in_another_process_is_cancelled_by_the_command_line() {
+    let (_server, crib) = served(Wire::Chat, [Reply::call("nap", json!({}))]).await;
+    let program = crib.command(&["run", "Sleep."]);
+    let mut command = command(program.get_program());
+    command.args(program.get_args()).current_dir(crib.path());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = started.spawn().expect("the binary runs");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !crib.path().join("began").exists() {
+        assert!(Instant::now() < deadline, "the call has not begun");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let cancelled = crib.run(&["runs", "cancel", "last", "--reason", "no longer needed"]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the run was cancelled: no longer needed"), "{told}");
 }
 
 /// Starts `toolcrib run`, and sends it a signal when its call has begun. Returns its exit code and what it said.

@@ -112,19 +112,8 @@ fn by_tool(row: &Row) -> bool {
                 | Tool::EditFile
                 | Tool::FileDelete
         ),
-        Goal::KeptHome => matches!(
-            tool,
-            Tool::Temporary
-                | Tool::Bash
-                | Tool::PythonLenient
-                | Tool::Command
-                | Tool::Worker
-                | Tool::Upstream
-                | Tool::FileRead
-                | Tool::FileSearch
-                | Tool::FileWrite
-                | Tool::FileDelete
-        ),
+        // The widest grant, another MCP server, and a file tool.
+        Goal::KeptHome => matches!(tool, Tool::Temporary | Tool::Upstream | Tool::FileWrite),
         Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
         Goal::OthersSpill => tool == Tool::ReadOutput,
         Goal::CwdLink => tool == Tool::Cwd,
@@ -155,6 +144,8 @@ fn by_circumstances(row: &Row) -> bool {
         Goal::RunWhileEdited => {
             row.surface == Surface::Rest && row.right == Right::Call && row.layout == Layout::Dot
         }
+        // The client makes no difference to what a program reaches.
+        Goal::KeptHome => row.surface == Surface::Rest && row.right == Right::Call,
         Goal::OthersKey => matches!(row.surface, Surface::Rest) && row.right != Right::NoAuth,
         Goal::OthersSpill => row.right != Right::NoAuth && row.surface != Surface::Cli,
         Goal::AcceptUnseen | Goal::LookRunsProgram => {

@@ -73,6 +73,20 @@ impl Budget {
         self
     }
 
+    /// The tighter one of each limit of two budgets.
+    #[must_use]
+    pub fn within(mut self, other: &Self) -> Self {
+        fn tighter<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        self.max_turns = self.max_turns.min(other.max_turns);
+        self.max_calls = tighter(self.max_calls, other.max_calls);
+        self.max_tokens = tighter(self.max_tokens, other.max_tokens);
+        self.max_cost = tighter(self.max_cost, other.max_cost);
+        self.max_time = tighter(self.max_time, other.max_time);
+        self
+    }
+
     /// Each limit with its amount and what was used of it.
     fn shares(&self, spent: &Spent) -> impl Iterator<Item = (Limit, u128, u128)> {
         let millis = |time: Duration| time.as_millis();
@@ -218,6 +232,16 @@ impl Cost {
     /// From billionths of a US dollar.
     pub const fn from_nanodollars(nanodollars: u64) -> Self {
         Self(nanodollars)
+    }
+
+    /// From US dollars, rounded to a billionth.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "amounts beyond what can be counted are the least or the most"
+    )]
+    pub fn from_dollars(dollars: f64) -> Self {
+        Self((dollars * 1e9).round() as u64)
     }
 
     /// In billionths of a US dollar.

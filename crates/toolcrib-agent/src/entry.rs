@@ -82,6 +82,9 @@ pub enum JournalEntry {
         /// Whether a client of a server began it, rather than the owner.
         #[serde(default, skip_serializing_if = "is_false")]
         for_client: bool,
+        /// What whoever began it noted about it.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        metadata: BTreeMap<String, String>,
     },
     /// Somebody said something to the model.
     Input {

@@ -17,9 +17,9 @@ pub use crate::idempotency::store::{
     AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse,
 };
 pub use crate::serving::agents::{
-    AgentItem, AgentItemId, AgentRunControl, AgentRunError, AgentRunEvent, AgentRunFollowers,
-    AgentRunInput, AgentRunItem, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
-    AgentRuns, AgentUsage, AgentWaitingCall, RequestedAgent,
+    AgentItem, AgentItemId, AgentRunBudget, AgentRunControl, AgentRunError, AgentRunEvent,
+    AgentRunFollowers, AgentRunInput, AgentRunItem, AgentRunReport, AgentRunRow, AgentRunStep,
+    AgentRunStop, AgentRuns, AgentUsage, AgentWaitingCall, NewAgentRun, RequestedAgent,
 };
 pub use crate::serving::backend::{Backend, Health};
 pub use crate::serving::listen_address::{InvalidListen, Listen};

@@ -39,6 +39,7 @@ pub struct AgentBuilder {
     agents: BTreeMap<String, Agent>,
     sub_agents: SubAgentLimits,
     completion: Option<Executor>,
+    metadata: BTreeMap<String, String>,
 }
 
 impl AgentBuilder {
@@ -62,6 +63,7 @@ impl AgentBuilder {
             agents: BTreeMap::new(),
             sub_agents: SubAgentLimits::default(),
             completion: None,
+            metadata: BTreeMap::new(),
         }
     }
 
@@ -199,6 +201,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets notes about the runs that it begins. They are kept with the run and are not for the model.
+    #[must_use]
+    pub fn metadata(mut self, metadata: BTreeMap<String, String>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
     /// Sets the viewer of its runs.
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&AgentEvent<'_>) + Send + Sync + 'static) -> Self {
@@ -227,6 +236,7 @@ impl AgentBuilder {
             agents,
             sub_agents,
             completion,
+            metadata,
         } = self;
         Agent(Arc::new(AgentState {
             executor,
@@ -247,6 +257,7 @@ impl AgentBuilder {
             agents,
             sub_agents,
             depth: 0,
+            metadata,
             request_timeout: None,
             completion,
             driven: Arc::default(),

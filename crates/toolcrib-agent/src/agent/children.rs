@@ -242,6 +242,7 @@ impl AgentState {
             without_agents(given)
         };
         child.depth = parent.depth;
+        child.metadata.clear();
         let is_deepest = child.depth >= self.sub_agents.max_depth;
         let toolset = if is_deepest { without_agents(toolset) } else { toolset };
         child.options = self.options.clone().narrow(&toolset);

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::cancelling::CancelRequests;
 use super::control::{RunControl, Stop};
 use super::event::AgentEvent;
-use super::masked::masked_row;
+use super::masked::{masked_notes, masked_row};
 use super::request::SentConversation;
 use super::steering::OpenInbox;
 use super::waiting::CallUpdate;
@@ -70,10 +70,11 @@ impl<'a> Driver<'a> {
             toolset: agent.caller_toolset.clone().filter(|_| parent.is_none()),
             parent,
             for_client: agent.for_clients,
+            metadata: agent.metadata.clone(),
         };
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
-        let first = JournalRow { at, entry: started };
+        let first = JournalRow { at, entry: masked_notes(&mask, started) };
         let (second, body) =
             masked_row(&mask, JournalRow { at, entry: JournalEntry::Input { items } })?;
         let mut run = AgentRun::begin(first.clone()).map_err(corrupt)?;

@@ -7,7 +7,7 @@ use toolcrib_core::masking::LiveMask;
 use toolcrib_tool::ByteMask;
 use toolcrib_wire::model::ModelEvent;
 
-use crate::JournalRow;
+use crate::{JournalEntry, JournalRow};
 
 /// A row without secrets, and its JSON. Rows are masked before they are applied, so that a resumed run equals the one
 /// that was interrupted.
@@ -19,6 +19,18 @@ pub(super) fn masked_row(
     let masked = mask.value(value.clone());
     let row = if masked == value { row } else { serde_json::from_value(masked.clone())? };
     Ok((row, masked))
+}
+
+/// The first row with its notes masked. The rest of it is the host's own.
+pub(super) fn masked_notes(mask: &LiveMask, mut started: JournalEntry) -> JournalEntry {
+    if let JournalEntry::Started { metadata, .. } = &mut started {
+        for text in metadata.values_mut() {
+            if let Value::String(masked) = mask.value(Value::String(std::mem::take(text))) {
+                *text = masked;
+            }
+        }
+    }
+    started
 }
 
 /// Masks the pieces of one answer. Each text has its own stream, since a secret may be cut between two pieces.

@@ -88,6 +88,8 @@ struct AgentState {
     request_timeout: Option<Duration>,
     /// Runs `attempt_completion`, if its result has a schema.
     completion: Option<Executor>,
+    /// Notes about the runs that it begins.
+    metadata: BTreeMap<String, String>,
     /// The runs that are being driven. The journal's claim keeps other processes away, but not this one.
     driven: Arc<Mutex<HashSet<RunId>>>,
 }
@@ -379,6 +381,13 @@ impl Agent {
 }
 
 impl Agent {
+    /// The names of the tools that its model is offered now, sorted.
+    pub fn tools(&self) -> Vec<String> {
+        let turn = self.0.executor.turn(self.0.options_with_scope());
+        let offered = self.0.definitions(&turn);
+        offered.iter().map(|definition| definition.name().to_owned()).collect()
+    }
+
     /// Its name and the first line of its instructions.
     fn in_one_line(&self) -> (&str, &str) {
         let lines = self.0.instructions.as_deref().unwrap_or_default().lines();

@@ -53,6 +53,7 @@ impl AgentRun {
             parent,
             toolset,
             for_client,
+            metadata,
         } = entry
         else {
             return Err(invalid("it does not begin a run".to_owned()));
@@ -70,6 +71,7 @@ impl AgentRun {
             parent,
             toolset,
             for_client,
+            metadata,
             version: 1,
             created_at: at,
             last_at: at,

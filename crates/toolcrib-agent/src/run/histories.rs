@@ -62,6 +62,7 @@ impl History {
             parent: None,
             toolset: None,
             for_client: false,
+            metadata: std::collections::BTreeMap::new(),
         };
         let row = JournalRow { at: Timestamp::from_unix_millis(0), entry: started };
         let window = 1_000 + random.below(5_000);

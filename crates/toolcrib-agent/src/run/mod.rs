@@ -11,7 +11,7 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use toolcrib_core::Toolset;
@@ -51,6 +51,7 @@ pub struct AgentRun {
     parent: Option<Box<ParentCall>>,
     toolset: Option<Toolset>,
     for_client: bool,
+    metadata: BTreeMap<String, String>,
     version: Seq,
     created_at: Timestamp,
     last_at: Timestamp,
@@ -178,6 +179,11 @@ impl AgentRun {
     /// Consecutive answers in words that were refused.
     pub(crate) fn refused_answers(&self) -> u32 {
         self.refused_answers
+    }
+
+    /// What whoever began it noted about it.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
     }
 
     /// Why it is paused, if it is.

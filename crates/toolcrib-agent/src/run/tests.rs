@@ -19,6 +19,7 @@ fn started() -> JournalEntry {
         parent: None,
         toolset: None,
         for_client: false,
+        metadata: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The interface to the agents whose runs are served.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use toolcrib_core::TurnOptions;
@@ -15,13 +17,11 @@ use toolcrib_tool::{BoxFuture, ToolResult};
 /// Runs of agents, each on behalf of the identity of the client's turn options. The runs of other identities are
 /// [unknown](AgentRunError::Unknown).
 pub trait AgentRuns: Send + Sync + 'static {
-    /// Stores a new run of this agent with its first input. It does nothing until somebody
-    /// [works](Self::work) on it.
+    /// Stores a new run with its first input. It does nothing until somebody [works](Self::work) on it.
     fn begin(
         &self,
         client: TurnOptions,
-        agent: RequestedAgent,
-        input: String,
+        run: NewAgentRun,
     ) -> BoxFuture<'_, Result<RunId, AgentRunError>>;
 
     /// Works on a run until it ends or waits.
@@ -64,6 +64,39 @@ pub trait AgentRuns: Send + Sync + 'static {
         client: TurnOptions,
         run: RunId,
     ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>>;
+}
+
+/// A new run.
+#[derive(Debug, Clone)]
+pub struct NewAgentRun {
+    /// Whose run it is.
+    pub agent: RequestedAgent,
+    /// What the agent is told.
+    pub input: String,
+    /// The only tools of the agent that the run has; all of them if it is `None`.
+    pub tools: Option<Vec<String>>,
+    /// Limits of the run beside those of its agent.
+    pub budget: AgentRunBudget,
+    /// What the client notes about the run.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Limits of a run. Where its agent has a tighter one, that holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentRunBudget {
+    /// Answers of the model. The last one cannot have calls.
+    pub max_turns: Option<NonZeroU32>,
+    /// Calls of tools.
+    pub max_calls: Option<NonZeroU32>,
+    /// Tokens of all requests and answers.
+    pub max_tokens: Option<NonZeroU64>,
+    /// US dollars, where prices are known.
+    #[schemars(range(min = 0.000_000_001, max = 1_000_000_000))]
+    pub max_cost: Option<f64>,
+    /// Seconds in which the run is worked on.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub max_seconds: Option<NonZeroU64>,
 }
 
 /// The agent of a new run.
@@ -203,6 +236,9 @@ pub struct AgentRunReport {
     /// The run that started it, if it is a sub-agent's. Only that run can be continued, cancelled or removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// What the client that began it noted about it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
     /// The agent: its name in the config, or `model:PROVIDER/MODEL`.
     pub agent: String,
     /// `in_progress`, `paused`, `requires_action`, `waiting_for_subtask`, `completed`, `failed` or `cancelled`.

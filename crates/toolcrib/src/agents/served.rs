@@ -1,27 +1,31 @@
 //! Runs of agents that are served over HTTP.
 
+use std::num::{NonZeroU32, NonZeroU64};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use toolcrib_agent::budget::{Budget, Cost};
+use toolcrib_agent::children::tools::{MULTI_AGENT, NEW_TASK};
 use toolcrib_agent::model::ScriptedModel;
 use toolcrib_agent::run::Outcome;
 use toolcrib_agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, JournalEntry, JournalRow, RunControl, RunReport,
     SteerError,
 };
-use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunId, Seq};
 use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
+use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{
-    AgentItemId, AgentRunControl, AgentRunError, AgentRunEvent, AgentRunFollowers, AgentRunInput,
-    AgentRunItem, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop, AgentRuns, AgentUsage,
-    AgentWaitingCall, RequestedAgent,
+    AgentItemId, AgentRunBudget, AgentRunControl, AgentRunError, AgentRunEvent, AgentRunFollowers,
+    AgentRunInput, AgentRunItem, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
+    AgentRuns, AgentUsage, AgentWaitingCall, NewAgentRun, RequestedAgent,
 };
-use toolcrib_tool::BoxFuture;
+use toolcrib_tool::{BoxFuture, visible};
 
 use super::{AgentName, AgentSetupError, items};
 use crate::Toolcrib;
@@ -30,11 +34,10 @@ impl AgentRuns for Toolcrib {
     fn begin(
         &self,
         client: TurnOptions,
-        agent: RequestedAgent,
-        input: String,
+        run: NewAgentRun,
     ) -> BoxFuture<'_, Result<RunId, AgentRunError>> {
         Box::pin(async move {
-            let name = match agent {
+            let name = match run.agent {
                 RequestedAgent::Agent(name) => AgentName::Entry(name),
                 RequestedAgent::Model(model) => {
                     let invalid = |error: &str| AgentRunError::Invalid(format!("/model: {error}"));
@@ -47,9 +50,19 @@ impl AgentRuns for Toolcrib {
                     error => unusable(&error),
                 })?,
             };
-            let builder = self.agent(&name, client).map_err(|error| unusable(&error))?;
+            let agent = |client| self.agent(&name, client).map_err(|error| unusable(&error));
+            let builder = match &run.tools {
+                Some(tools) => {
+                    let all = agent(client.clone())?.build().tools();
+                    agent(client.narrow(only(tools, &all)?))?
+                }
+                None => agent(client)?,
+            };
+            let budget = run.budget;
+            let builder =
+                builder.change_budget(|own| narrowed(own, &budget)).metadata(run.metadata);
             let agent = builder.for_clients().build();
-            let begun = Box::pin(agent.begin(input)).await.map_err(problem)?;
+            let begun = Box::pin(agent.begin(run.input)).await.map_err(problem)?;
             Ok(begun.id().clone())
         })
     }
@@ -173,6 +186,35 @@ impl Toolcrib {
     }
 }
 
+/// The toolset of a run that has only these of its agent's tools, and the one that reads long outputs.
+fn only(tools: &[String], all: &[String]) -> Result<Toolset, AgentRunError> {
+    if let Some((at, name)) = tools.iter().enumerate().find(|(_, name)| !all.contains(name)) {
+        let problem = format!("/tools/{at}: the agent has no tool `{}`", visible(name));
+        return Err(AgentRunError::Invalid(problem));
+    }
+    // A toolset that includes nothing by name would include everything.
+    let none = Toolset::new().include(ToolFilter::new().name(""));
+    let named = |set: Toolset, name: &String| set.include(ToolFilter::new().name(name));
+    let toolset = tools.iter().fold(none, named).with_read_output();
+    // The agent has these whatever its toolset includes.
+    let others =
+        [MULTI_AGENT, NEW_TASK].into_iter().filter(|name| !tools.iter().any(|own| own == name));
+    Ok(others.fold(toolset, |set, name| set.exclude(ToolFilter::new().name(name))))
+}
+
+/// A budget within what a client allows.
+fn narrowed(own: Budget, wanted: &AgentRunBudget) -> Budget {
+    let mut limits = Budget::default().with_max_turns(own.max_turns);
+    if let Some(turns) = wanted.max_turns {
+        limits.max_turns = turns.get();
+    }
+    limits.max_calls = wanted.max_calls.map(NonZeroU32::get);
+    limits.max_tokens = wanted.max_tokens.map(NonZeroU64::get);
+    limits.max_cost = wanted.max_cost.map(Cost::from_dollars);
+    limits.max_time = wanted.max_seconds.map(|seconds| Duration::from_secs(seconds.get()));
+    own.within(&limits)
+}
+
 /// Tells those who follow a run what happens in it and in those of its sub-agents.
 fn followed(
     root: RunId,
@@ -272,6 +314,7 @@ fn shown(report: &RunReport) -> AgentRunReport {
     AgentRunReport {
         id: report.id().to_string(),
         parent: report.run().parent().map(|parent| parent.run.to_string()),
+        metadata: report.run().metadata().clone(),
         agent: report.run().agent().to_owned(),
         status: report.state().as_str().to_owned(),
         active: false,

@@ -12,5 +12,6 @@ mod running;
 mod served;
 mod served_sub_agents;
 mod settings;
+mod starting;
 mod steering;
 mod sub_agents;

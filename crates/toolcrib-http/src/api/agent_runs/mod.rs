@@ -3,6 +3,7 @@
 pub(crate) mod active;
 mod items;
 mod list;
+mod start;
 mod steer;
 mod stream;
 
@@ -21,9 +22,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{RunId, Seq};
 
-use super::calls::BatchRequest;
-use super::run_body::RunBody;
-use super::runs::{RunOperation, store, unknown, with_location};
+use super::runs::{RunOperation, store, unknown};
 use super::{Api, json, wants_events};
 use crate::api::problem::Problem;
 use crate::api::query::Query;
@@ -33,11 +32,13 @@ use crate::idempotency::Request;
 use crate::serving::request_body::JsonBody;
 use crate::{
     AgentRunControl, AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
-    AgentRuns, RequestedAgent, Right,
+    AgentRuns, Right,
 };
 use active::Work;
 pub(crate) use items::{ItemList, items};
 pub(crate) use list::{RunList, STATES, list};
+pub(super) use start::start;
+pub(crate) use start::{AnyRun, StartRequest};
 pub(crate) use steer::{SteerRequest, steer};
 
 /// The default number of rows on a page.
@@ -46,42 +47,6 @@ const ROWS: usize = 100;
 const ROWS_MAX: usize = 1_000;
 /// The highest number of a row.
 pub(crate) const ROW_MAX: usize = 1_000_000_000;
-
-/// A new run: of calls, or of an agent.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "the two forms of a new run, for the schema")]
-pub(crate) enum StartRequest {
-    Calls(BatchRequest),
-    Agent(AgentRunRequest),
-}
-
-/// A run of calls or of an agent.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "the two forms of a run, for the schema")]
-pub(crate) enum AnyRun {
-    Calls(RunBody),
-    Agent(AgentRunReport),
-}
-
-/// A new run of an agent.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AgentRunRequest {
-    /// What the agent is told.
-    #[schemars(extend("pattern" = "\\S"))]
-    input: String,
-    /// An agent of the server's config, if no `model` is given. Default: the only one, or the one called `default`.
-    #[serde(default)]
-    agent: Option<String>,
-    /// A model alone, as `PROVIDER/MODEL`. Default: that of the agent.
-    #[serde(default)]
-    model: Option<String>,
-    /// Whether to answer at once, while the agent works. Default: answer when the run has ended or waits.
-    #[serde(default)]
-    background: bool,
-}
 
 /// How a run is continued.
 #[derive(Deserialize, JsonSchema)]
@@ -114,33 +79,6 @@ fn agents(api: &Api) -> Result<&dyn AgentRuns, Problem> {
         let detail = "this server has no agents";
         Problem::new(StatusCode::NOT_IMPLEMENTED, detail).kind("unavailable")
     })
-}
-
-pub(super) async fn start(
-    api: &Api,
-    client: &Client,
-    wanted: AgentRunRequest,
-) -> Result<Response, Problem> {
-    check_input(&wanted.input)?;
-    let agent = match (wanted.agent, wanted.model) {
-        (None, None) => RequestedAgent::Default,
-        (Some(agent), None) => RequestedAgent::Agent(agent),
-        (None, Some(model)) => RequestedAgent::Model(model),
-        (Some(_), Some(_)) => {
-            let detail = "give `agent` or `model`, not both: an agent of the config has its model";
-            return Err(Problem::unprocessable(detail).kind("invalid_args"));
-        }
-    };
-    let id = agents(api)?.begin(client.turn_options(), agent, wanted.input).await?;
-    let work = work(api, client, &id, AgentRunStep::Resume)?;
-    if !wanted.background {
-        // The run is stored, and shows how far it got.
-        if let Err(problem) = finished(work).await {
-            return Err(problem.and(&format!("The run {id} is stored and can be resumed")));
-        }
-    }
-    let report = report(api, client, &id).await?;
-    Ok(with_location(StatusCode::CREATED, &report, &id))
 }
 
 /// Begins work on a run, which goes on even if the client disconnects. It is paused when the server stops or the client

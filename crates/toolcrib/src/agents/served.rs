@@ -54,7 +54,7 @@ impl AgentRuns for Toolcrib {
             let builder = match &run.tools {
                 Some(tools) => {
                     let all = agent(client.clone())?.build().tools();
-                    agent(client.narrow(only(tools, &all)?))?
+                    agent(client.narrow(&only(tools, &all)?))?
                 }
                 None => agent(client)?,
             };

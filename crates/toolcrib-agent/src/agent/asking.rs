@@ -28,6 +28,16 @@ enum Attempt {
     TimeUp,
 }
 
+/// The row of an answer that was given up after this many characters had been shown.
+fn lost(reason: &str, shown_chars: u64) -> JournalEntry {
+    JournalEntry::ModelLost {
+        reason: reason.to_owned(),
+        began: shown_chars > 0,
+        shown_chars,
+        context_exceeded: false,
+    }
+}
+
 impl Driver<'_> {
     pub(super) async fn ask(
         &mut self,
@@ -82,12 +92,6 @@ impl Driver<'_> {
             };
             self.attend(Box::pin(asked)).await
         };
-        let lose = |reason: String, began: bool, shown_chars: u64| JournalEntry::ModelLost {
-            reason,
-            began,
-            shown_chars,
-            context_exceeded: false,
-        };
         match attempt {
             Attempt::Answered(answer) => {
                 masked.finish().into_iter().for_each(show);
@@ -117,15 +121,11 @@ impl Driver<'_> {
                 }
                 self.retry_later(&error).await
             }
-            Attempt::Stopped => {
-                let reason = "the run was stopped".to_owned();
-                self.append(vec![lose(reason, masked.shown > 0, masked.shown)]).await
-            }
+            Attempt::Stopped => self.append(vec![lost("the run was stopped", masked.shown)]).await,
             Attempt::TimeUp => {
-                let reason = "the time of the run is used up".to_owned();
                 let outcome = Outcome::over_budget(Limit::Time);
                 let entries = vec![
-                    lose(reason, masked.shown > 0, masked.shown),
+                    lost("the time of the run is used up", masked.shown),
                     JournalEntry::Finished { outcome },
                 ];
                 self.append(entries).await

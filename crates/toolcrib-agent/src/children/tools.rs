@@ -143,8 +143,12 @@ pub(crate) fn new_task_of<'a>(
     let mut names = Vec::new();
     for (name, line) in agents {
         let line: String = line.chars().take(AGENT_LINE).collect();
-        description +=
-            &if line.is_empty() { format!("\n- {name}") } else { format!("\n- {name}: {line}") };
+        description += "\n- ";
+        description += name;
+        if !line.is_empty() {
+            description += ": ";
+            description += &line;
+        }
         names.push(name);
     }
     let mut schema = definition.input_schema().clone();

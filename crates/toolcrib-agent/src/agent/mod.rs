@@ -12,7 +12,6 @@ mod driver;
 mod error;
 mod event;
 mod masked;
-mod polling;
 mod preview;
 mod removal;
 mod report;

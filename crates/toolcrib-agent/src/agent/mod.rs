@@ -278,10 +278,8 @@ impl Agent {
             return Err(not_now("is a sub-agent's: cancel the run that started it"));
         }
         let reason = self.0.executor.mask().text(reason.into());
-        match self.0.journal.ask_to_cancel(run, &reason).await? {
-            true => Ok(()),
-            false => Err(not_now("is over")),
-        }
+        let asked = self.0.journal.ask_to_cancel(run, &reason).await?;
+        if asked { Ok(()) } else { Err(not_now("is over")) }
     }
 
     /// Cancels a run that nobody drives, with its waiting calls. To cancel one that is being driven, use its

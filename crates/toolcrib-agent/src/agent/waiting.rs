@@ -123,7 +123,7 @@ impl Driver<'_> {
             "Whoever approved this call changed its arguments. It ran with: {}",
             canonical_json(arguments)
         );
-        let (id, tool, took) =
+        let (id, tool, duration) =
             (result.call_id().clone(), result.tool().to_owned(), result.duration());
         let (truncated, cached, skipped) = (result.truncated(), result.cached(), result.skipped());
         let told = match result.into_result() {
@@ -133,9 +133,9 @@ impl Driver<'_> {
                     content.push(Content::Text(output.text().into_owned()));
                 }
                 content.extend(output.content().iter().cloned());
-                ToolResult::success(id, tool, output.replace_content(content), took)
+                ToolResult::success(id, tool, output.replace_content(content), duration)
             }
-            Err(error) => ToolResult::failure(id, tool, error.with_hint(told), took),
+            Err(error) => ToolResult::failure(id, tool, error.with_hint(told), duration),
         };
         told.with_truncated(truncated).with_cached(cached).with_skipped(skipped)
     }

@@ -190,7 +190,7 @@ impl InlineCall<'_> {
                     step = Box::pin(self.wait_for_decision(suspension)).await?;
                     continue;
                 }
-                if let Some(answer) = self.call.earlier_call_answer(&suspension).await? {
+                if let Some(answer) = Box::pin(self.call.earlier_call_answer(&suspension)).await? {
                     step = WaitOutcome::Answer(answer);
                     continue;
                 }

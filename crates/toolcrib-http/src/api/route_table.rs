@@ -73,6 +73,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(mcp_endpoints());
     all.extend(tool_endpoints());
     all.extend(run_endpoints());
+    all.extend(agent_run_endpoints());
     all.extend(approval_endpoints());
     all.extend(operator_endpoints());
     all
@@ -268,6 +269,21 @@ fn run_endpoints() -> Vec<Endpoint> {
             .path_parameter("id", "The run's id.")
             .problems([409, 410, 501])
             .answers::<agent_runs::AnyRun>(OK, "The run, which has ended."),
+        Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
+            .summary(
+                "Cancel the waiting calls of a run of calls and delete it, or delete the run of an agent \
+                 that has ended",
+            )
+            .path_parameter("id", "The run's id.")
+            .problems([409, 410, 501])
+            .answers::<agent_runs::AnyRun>(OK, "The deleted run."),
+    ]
+}
+
+/// What only runs of agents have.
+fn agent_run_endpoints() -> Vec<Endpoint> {
+    let call = With(Right::Call);
+    vec![
         Endpoint::new("post", "/v1/runs/{id}/resume", "resumeRun", call, post(agent_runs::resume))
             .summary("Continue the run of an agent, or say something more to it")
             .header("Idempotency-Key", KEY_HELP, key)
@@ -310,14 +326,6 @@ fn run_endpoints() -> Vec<Endpoint> {
             .query("limit", "The maximum number of items. Default 100.", thousand)
             .problems([410, 501])
             .answers::<agent_runs::ItemList>(OK, "The items."),
-        Endpoint::new("delete", "/v1/runs/{id}", "removeRun", call, delete(runs::remove))
-            .summary(
-                "Cancel the waiting calls of a run of calls and delete it, or delete the run of an agent \
-                 that has ended",
-            )
-            .path_parameter("id", "The run's id.")
-            .problems([409, 410, 501])
-            .answers::<agent_runs::AnyRun>(OK, "The deleted run."),
     ]
 }
 

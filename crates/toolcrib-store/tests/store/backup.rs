@@ -94,7 +94,9 @@ async fn a_backup_removes_what_a_killed_one_has_left_and_nothing_that_another_on
     let with_own_name = format!(".toolcrib-backup-{}-0.part", std::process::id());
     drop((create(abandoned), create(&with_own_name), create("notes.part")));
     let journals = [abandoned, ".toolcrib-backup-9-0.part"].map(|name| format!("{name}-journal"));
-    journals.iter().for_each(|name| drop(create(name)));
+    for name in &journals {
+        drop(create(name));
+    }
     drop(create(&format!("{of_another}-journal")));
     let locked = create(of_another);
     locked.try_lock().expect("nobody else has it");

@@ -489,7 +489,7 @@ impl Turn {
         }
         let grant =
             redeem(store.as_ref(), id, identity, shared.now(), resolution, self.name()).await?;
-        Ok(self.resume(grant).await)
+        Ok(Box::pin(self.resume(grant)).await)
     }
 
     /// Checks changed arguments of a call that waits for approval like a model's.

@@ -82,9 +82,10 @@ async fn listed(crib: &Toolcrib, with_sub_agents: bool) -> anyhow::Result<Vec<Ru
     let reader = reader(crib);
     let mut runs: Vec<RunCursor> = Vec::new();
     loop {
-        let page = match with_sub_agents {
-            true => reader.all_runs(runs.last(), PAGE).await?,
-            false => reader.runs(runs.last(), PAGE).await?,
+        let page = if with_sub_agents {
+            reader.all_runs(runs.last(), PAGE).await?
+        } else {
+            reader.runs(runs.last(), PAGE).await?
         };
         let is_last = page.len() < PAGE;
         runs.extend(page);

@@ -36,7 +36,7 @@ pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
                     let tool = names.get(&call.name).unwrap_or(&call.name);
                     let mut text = fenced(&visible(&call.arguments));
                     if let Some(decision) = decision(run, call.id.as_str()) {
-                        text += &format!("\n\n{decision}");
+                        let _ = write!(text, "\n\n{decision}");
                     }
                     section(&mut page, &format!("Call of `{tool}`"), &text);
                 }

@@ -110,9 +110,10 @@ pub(in crate::command) fn run(options: &Options, own: &RunsOptions) -> anyhow::R
 
 async fn list(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     let crib = &started.crib;
-    let cursors = match own.all {
-        true => journals::all_with_sub_agents(crib).await?,
-        false => journals::all(crib).await?,
+    let cursors = if own.all {
+        journals::all_with_sub_agents(crib).await?
+    } else {
+        journals::all(crib).await?
     };
     let mut runs = Vec::new();
     for cursor in cursors {

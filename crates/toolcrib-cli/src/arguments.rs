@@ -60,6 +60,20 @@ fn split<'p>(pair: &'p str, what: &str) -> anyhow::Result<(&'p str, &'p str)> {
     Ok((key, value))
 }
 
+/// A JSON text, with stand-ins for the numbers that a [`Value`] cannot hold.
+pub(crate) fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(&exact::protect(text))
+        .map_err(|error| format!("this is not JSON: {error}"))
+}
+
+/// The arguments of a call as a JSON text, read as [`json`] does.
+pub(crate) fn object(text: &str) -> Result<Value, String> {
+    match json(text)? {
+        value @ Value::Object(_) => Ok(value),
+        _ => Err("the arguments of a call are a JSON object".to_owned()),
+    }
+}
+
 /// The value that a person means who types this text for a property. The items of a list are
 /// separated by commas, unless it is JSON.
 pub(crate) fn typed(text: &str, property: Option<&Value>) -> Value {
@@ -79,7 +93,7 @@ fn scalar(text: &str, schema: Option<&Value>) -> Value {
     if schema.is_some_and(|schema| accepts(schema, "string")) {
         return Value::from(text);
     }
-    serde_json::from_str(&exact::protect(text)).unwrap_or_else(|_| Value::from(text))
+    json(text).unwrap_or_else(|_| Value::from(text))
 }
 
 /// Whether a schema explicitly allows this type, alone or among others, or lists only values of it.
@@ -109,6 +123,13 @@ mod tests {
         }});
         let pairs: Vec<_> = pairs.iter().map(|&pair| pair.to_owned()).collect();
         Ok(serde_json::from_str(&from_pairs(&pairs, &schema)?)?)
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert!(object(r#"{"a": 1}"#).is_ok());
+        assert!(object("[]").unwrap_err().contains("object"));
+        assert!(object("{").unwrap_err().contains("not JSON"));
     }
 
     #[test]

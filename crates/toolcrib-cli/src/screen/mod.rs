@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod parameter;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -245,6 +246,14 @@ pub(crate) fn size(bytes: u64) -> String {
 pub(crate) fn count(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
+}
+
+/// The beginning of a text, with at most so many characters.
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.chars().count() <= most {
+        return text.into();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// An argument quoted for a shell, so that it is visibly one argument.

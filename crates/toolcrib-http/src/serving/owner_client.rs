@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
+use toolcrib_tool::{canonical_json, exact};
 
 use crate::serving::owner_socket::may_operate;
 
@@ -156,7 +157,8 @@ impl OwnerClient {
     ) -> Result<Value, OwnerError> {
         let answered = timeout(ANSWER_TIMEOUT, self.exchange(method, path, body)).await;
         let (status, body) = answered.map_err(|_| OwnerError::TimedOut)??;
-        let body: Value = serde_json::from_slice(&body)
+        let text = exact::protect(str::from_utf8(&body).unwrap_or_default());
+        let body: Value = serde_json::from_str(&text)
             .map_err(|error| self.unreadable(format!("{status} without valid JSON: {error}")))?;
         if status.is_success() {
             return Ok(body);
@@ -183,7 +185,7 @@ impl OwnerClient {
         }
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let body = body.map(|body| Bytes::from(canonical_json(body))).unwrap_or_default();
         let request = Request::builder()
             .method(method)
             .uri(path)

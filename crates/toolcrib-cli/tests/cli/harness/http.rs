@@ -108,7 +108,7 @@ impl Http {
 pub(crate) fn ask(address: &str, token: &str, line: &str, body: Option<&Value>) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(30))).ok()?;
-    let body = body.map(Value::to_string).unwrap_or_default();
+    let body = body.map(toolcrib::tool::canonical_json).unwrap_or_default();
     write!(
         stream,
         "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\

@@ -1,6 +1,7 @@
 //! `toolcrib approvals`: a person decides on waiting calls of a running server.
 
 use serde_json::{Value, json};
+use toolcrib::tool::exact;
 
 use crate::harness::crib::Crib;
 use crate::harness::http::{Http, ask};
@@ -13,6 +14,11 @@ tools:
     approval: always
     input: {properties: {path: {type: string}}, required: [path]}
     run: {argv: [echo, removed, '${args.path}']}
+  - name: truncate
+    description: Make a file shorter.
+    approval: always
+    input: {properties: {size: {type: integer}}, required: [size]}
+    run: {argv: [echo, bytes, '${args.size}']}
 ";
 
 const ADA: &str = "ada-token-for-these-tests";
@@ -124,6 +130,27 @@ fn a_waiting_call_can_be_denied_with_a_message_or_approved_with_changed_argument
     let run = crib.run(&["approvals", "approve", &ids[0], "--arguments", r#"{"path": "c.txt"}"#]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(ended(&http, &changed).contains("removed c.txt"));
+}
+
+#[test]
+fn large_numbers_are_shown_and_approved_as_they_were_written() {
+    let (crib, http) = serve();
+    let large = r#"{"size": 12345678901234567890123}"#;
+    let arguments: Value = serde_json::from_str(&exact::protect(large)).expect("JSON");
+    let body = json!({"calls": [{"tool": "truncate", "arguments": arguments}]});
+    let run = http.ask("POST /v1/runs", Some(&body));
+    assert_eq!(run.status, 201, "{}", run.body);
+    let run = format!("GET /v1/runs/{}", run.json()["id"].as_str().expect("an id"));
+    let ids = waiting(&crib);
+    for command in [&["approvals"][..], &["approvals", "--json"], &["approvals", "show", &ids[0]]] {
+        let shown = crib.run(command);
+        assert!(shown.stdout.contains("12345678901234567890123"), "{shown:?}");
+    }
+    let arguments = r#"{"size": 98765432109876543210987}"#;
+    let approved = crib.run(&["approvals", "approve", &ids[0], "--arguments", arguments]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let ended = ended(&http, &run);
+    assert!(ended.contains("bytes 98765432109876543210987"), "{ended}");
 }
 
 #[test]

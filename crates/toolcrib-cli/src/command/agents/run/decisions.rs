@@ -17,7 +17,7 @@ use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::yes::ApprovedCalls;
 use crate::screen::{self, FAINT, STRONG, WARNING};
-use crate::{terminal_approver, terminal_line};
+use crate::{arguments, terminal_approver, terminal_line};
 
 /// Why a call to a client's tool is denied.
 const NO_CLIENT: &str = "this run has no client that could run the tool; find another way";
@@ -227,7 +227,7 @@ async fn answer(message: String) -> Option<Resolution> {
     if text.is_empty() {
         return Some(Decision::deny("the operator did not answer the question").into());
     }
-    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let value = arguments::json(text).unwrap_or_else(|_| Value::from(text));
     Some(Resolution::Answer(value))
 }
 

@@ -308,11 +308,7 @@ fn said(item: &ModelItem) -> Option<&str> {
 
 /// A text on one line, as short as fits.
 fn shortened(text: &str) -> String {
-    let shown = fully_visible(text);
-    if shown.chars().count() <= SHOWN {
-        return shown.into_owned();
-    }
-    shown.chars().take(SHOWN - 1).chain(['…']).collect()
+    screen::shortened(&fully_visible(text), SHOWN).into_owned()
 }
 
 /// A duration, rounded: `340 ms`, `2.1 s`.

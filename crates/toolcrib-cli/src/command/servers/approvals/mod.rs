@@ -9,16 +9,19 @@ use toolcrib::servers::{RunningServer, path_segment};
 use toolcrib::tool::{canonical_json, fully_visible};
 
 use self::find::{first, of_server, waiting, whole_id};
-use self::page::{asker, escaped, page, remaining, shortened, text, visible_json};
+use self::page::{asker, escaped, page, remaining, text, visible_json};
 use super::ask_servers::{self, WHICH};
-use crate::Exit;
 use crate::options::{JsonOutput, Options};
 use crate::screen::columns::Columns;
 use crate::screen::{self, FAINT, STRONG};
+use crate::{Exit, arguments};
 
 /// The minimum length of an id prefix that decides on a call. Ids are random and callers learn
 /// theirs: with 48 bits nobody can make enough calls to get an id with a given prefix.
 const DECIDED_DIGITS: usize = 12;
+
+/// The number of characters of the arguments in a listing.
+const ARGUMENTS_SHOWN: usize = 60;
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:
@@ -63,7 +66,7 @@ struct ApproveOptions {
     /// The id from `toolcrib approvals`, or a prefix of at least 12 characters
     id: String,
     /// Run the call with these arguments instead: a JSON object, checked like any other arguments
-    #[arg(long, value_name = "JSON", value_parser = object)]
+    #[arg(long, value_name = "JSON", value_parser = arguments::object)]
     arguments: Option<Value>,
 }
 
@@ -74,14 +77,6 @@ struct DenyOptions {
     /// The reason, for the model that made the call
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-}
-
-fn object(text: &str) -> Result<Value, String> {
-    match serde_json::from_str(text) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("the arguments of a call are a JSON object".to_owned()),
-        Err(error) => Err(format!("this is not JSON: {error}")),
-    }
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<Exit> {
@@ -131,12 +126,13 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
     } else {
         let columns = Columns::new(["ID", "TOOL", "ASKED BY", "EXPIRES IN", "ARGUMENTS"]);
         screen::out(columns.rows(waiting.iter().map(|call| {
+            let arguments = visible_json(&canonical_json(&call["arguments"]));
             [
                 escaped(&call["id"]),
                 escaped(&call["tool"]),
                 asker(call),
                 remaining(&call["expires_at"]),
-                shortened(&visible_json(&canonical_json(&call["arguments"]))),
+                screen::shortened(&arguments, ARGUMENTS_SHOWN).into_owned(),
             ]
         })))?;
         for call in &waiting {
@@ -243,17 +239,5 @@ impl ApprovalError {
             screen::note(message);
         }
         Ok(Exit::Failure)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_an_object() {
-        assert!(object(r#"{"a": 1}"#).is_ok());
-        assert!(object("[]").unwrap_err().contains("object"));
-        assert!(object("{").unwrap_err().contains("not JSON"));
     }
 }

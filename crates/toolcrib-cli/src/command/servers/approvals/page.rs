@@ -5,12 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use toolcrib::tool::units::HumanDuration;
-use toolcrib::tool::{fully_visible, is_unseen};
+use toolcrib::tool::{exact, fully_visible, is_unseen};
 
 use crate::screen::{FAINT, STRONG};
-
-/// The number of characters of the arguments in a listing.
-const ARGUMENTS_SHOWN: usize = 60;
 
 /// One call with everything that a person needs for the decision.
 pub(super) fn page(call: &Value) -> String {
@@ -40,7 +37,10 @@ pub(super) fn page(call: &Value) -> String {
             Value::String(text) if text.lines().all(|line| fully_visible(line) == line) => {
                 text.clone()
             }
-            value => visible_json(&serde_json::to_string_pretty(value).unwrap_or_default()),
+            value => {
+                let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+                visible_json(&exact::restore(&pretty))
+            }
         };
         let _ = writeln!(page, "  {head}\n{}", indented(&shown));
     }
@@ -113,13 +113,6 @@ pub(super) fn visible_json(json: &str) -> String {
 /// A short text, escaped for a terminal.
 pub(super) fn escaped(value: &Value) -> String {
     fully_visible(text(value)).into_owned()
-}
-
-pub(super) fn shortened(text: &str) -> String {
-    if text.chars().count() <= ARGUMENTS_SHOWN {
-        return text.to_owned();
-    }
-    text.chars().take(ARGUMENTS_SHOWN - 1).chain(['…']).collect()
 }
 
 pub(super) fn text(value: &Value) -> &str {

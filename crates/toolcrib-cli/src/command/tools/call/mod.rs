@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
 use toolcrib::core::unguessable;
-use toolcrib::tool::{CallId, ToolError, exact};
+use toolcrib::tool::{CallId, ToolError};
 use toolcrib::{ToolCall, ToolResult, Turn};
 
 use self::live::{LiveScreen, ScreenContent};
@@ -58,7 +58,7 @@ pub(crate) struct CallOptions {
     #[arg(long)]
     yes: bool,
     /// Answer a question of the tool with this JSON; several are used in their order
-    #[arg(long, value_name = "JSON", value_parser = answer, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "JSON", value_parser = arguments::json, conflicts_with = "dry_run")]
     answer: Vec<Value>,
     /// Check the call and show what it would do: nothing runs, and nobody is asked for approval. If the tool belongs to
     /// another MCP server, that server is asked for its list of tools
@@ -145,12 +145,6 @@ async fn answered(
 fn unreachable(reason: String) -> ToolError {
     ToolError::unavailable(reason)
         .with_hint("`toolcrib list --connect` tries again and shows what the server has printed.")
-}
-
-/// An answer with stand-ins for the numbers that a [`Value`] cannot hold.
-fn answer(text: &str) -> Result<Value, String> {
-    serde_json::from_str(&exact::protect(text))
-        .map_err(|error| format!("this is not JSON: {error}"))
 }
 
 /// Shows what the call would do, without opening anything. Only the server that may have the tool

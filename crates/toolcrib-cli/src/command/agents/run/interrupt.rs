@@ -1,12 +1,11 @@
 //! Ctrl-C during a run: the first one pauses it, the second one leaves at once.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use toolcrib::agent::RunControl;
 
 use crate::screen;
-use crate::serving::stop;
+use crate::serving::stop::{self, Interrupted};
 
 /// Within this time a second Ctrl-C leaves at once.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -17,18 +16,6 @@ pub(super) struct Interrupt {
     control: RunControl,
     last: Option<Instant>,
 }
-
-/// The person wants to leave at once. The journal is whole anyway.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LeaveNow;
-
-impl fmt::Display for LeaveNow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for LeaveNow {}
 
 impl Interrupt {
     /// The control of the run.
@@ -41,15 +28,19 @@ impl Interrupt {
         self.last.is_some()
     }
 
-    /// Does the work. Ctrl-C pauses the run, and the work ends by itself soon after.
-    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, LeaveNow> {
+    /// Does the work. Ctrl-C pauses the run, and the work ends by itself soon after. Fails if the person wants to leave at
+    /// once: the journal is whole anyway.
+    pub(super) async fn during<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Interrupted> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
                 () = stop::requested() => {
                     if self.last.is_some_and(|last| last.elapsed() < AGAIN) {
-                        return Err(LeaveNow);
+                        return Err(Interrupted);
                     }
                     self.last = Some(Instant::now());
                     self.control.pause("interrupted at the terminal");

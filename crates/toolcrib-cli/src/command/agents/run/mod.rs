@@ -23,14 +23,14 @@ use toolcrib::settings::Dollars;
 use toolcrib::tool::{Content, fully_visible, fully_visible_text};
 use toolcrib::wire::model::{Input, Item, Role};
 
-use self::interrupt::{Interrupt, LeaveNow};
+use self::interrupt::Interrupt;
 use self::progress::Progress;
 use self::yes::ApprovedCalls;
 use super::journals::{self, StoredRun};
 use super::scripted;
 use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
-use crate::serving::stop;
+use crate::serving::stop::{self, Interrupted};
 use crate::startup::{self, Started};
 use crate::{Exit, runtime, upstream_wait};
 
@@ -187,10 +187,10 @@ async fn session(
                 decisions::decide_and_go_on(&agent, report?, &approved, &mut interrupt, &progress);
             Box::pin(decided).await
         }
-        Err(LeaveNow) => Err(LeaveNow.into()),
+        Err(interrupted) => Err(interrupted.into()),
     };
     let report = match report {
-        Err(error) if error.is::<LeaveNow>() => {
+        Err(error) if error.is::<Interrupted>() => {
             progress.end_line();
             let id = progress.run().or_else(|| stored.map(|run| run.id.to_string()));
             if let Some(id) = id {

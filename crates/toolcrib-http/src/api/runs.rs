@@ -16,7 +16,7 @@ use toolcrib_core::Turn;
 use toolcrib_core::approval::{Decision, Remember};
 use toolcrib_core::run::{Journal, Run, RunError, RunId, RunState, RunStore as _};
 use toolcrib_core::suspension::{RedeemError, Resolution, Submission, SuspensionId, Waiting};
-use toolcrib_tool::{ToolOutput, exact};
+use toolcrib_tool::{BoxFuture, ToolOutput, exact};
 
 use super::agent_runs::{self, Answered};
 use super::approvals::ApprovalDecision;
@@ -176,20 +176,17 @@ pub(crate) async fn start(
     let content = JsonBody::parse(&headers, &body)?;
     let request = Request::of(&headers, &client.key_owner, &["runs"], &body)?;
     let own = api.clone();
-    if content.root().get("calls").is_none() {
+    let work: BoxFuture<'static, Response> = if content.root().get("calls").is_none() {
         let wanted = content.read()?;
-        let work = async move { agent_runs::start(&own, &client, wanted).await.into_response() };
-        return match request {
-            None => api.run_to_completion(work).await,
-            Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
-        };
-    }
-    let calls = PreparedCalls::several(&id, &content)?;
-    let work = async move { started(&own, &client, calls).await.into_response() };
+        Box::pin(async move { agent_runs::start(&own, &client, wanted).await.into_response() })
+    } else {
+        let calls = PreparedCalls::several(&id, &content)?;
+        Box::pin(async move { started(&own, &client, calls).await.into_response() })
+    };
     match request {
         // The run was requested to be stored, so the work continues if the client disconnects.
         None => api.run_to_completion(work).await,
-        Some(request) => api.idempotency().once(&api, request, Box::pin(work)).await,
+        Some(request) => api.idempotency().once(&api, request, work).await,
     }
 }
 

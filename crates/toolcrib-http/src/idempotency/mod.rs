@@ -204,22 +204,20 @@ async fn once(
     content: &str,
     work: impl Future<Output = Response>,
 ) -> RequestOutcome {
+    let refuse =
+        |problem: Problem| RequestOutcome::of(problem.into_response(), OutcomeOrigin::Refused);
     if let Some(known) = unstored.find(key) {
         if known.content != content {
-            let refused = another_request().into_response();
-            return RequestOutcome::of(refused, OutcomeOrigin::Refused).await;
+            return refuse(another_request()).await;
         }
-        let is_stored = known.store(store, key).await;
+        let is_stored = known.store(store, key).await.is_ok();
         if is_stored {
             unstored.remove(key);
         }
         match known.answer {
             Some(answer) => return RequestOutcome::before(answer),
             None if is_stored => {}
-            None => {
-                let refused = not_stored().into_response();
-                return RequestOutcome::of(refused, OutcomeOrigin::Refused).await;
-            }
+            None => return refuse(not_stored()).await,
         }
     }
     let refused = match store.claim(key, content).await {
@@ -248,17 +246,14 @@ async fn once(
         Err(error) => Some(Problem::internal("the Idempotency-Key could not be stored", &error)),
     };
     if let Some(problem) = refused {
-        return RequestOutcome::of(problem.into_response(), OutcomeOrigin::Refused).await;
+        return refuse(problem).await;
     }
     let settled = RequestOutcome::of(work.await, OutcomeOrigin::Now).await;
     let answer = settled.to_kept().filter(|_| !settled.nothing_done);
-    let kept = match &answer {
-        Some(answer) => store.settle(key, answer).await,
-        None => store.release(key).await,
-    };
-    if let Err(error) = kept {
+    let answer = UnstoredAnswer { content: content.to_owned(), answer };
+    if let Err(error) = answer.store(store, key).await {
         // The claim stays: after this server's end a repeated request gets `outcome_unknown`.
-        unstored.keep(key.clone(), UnstoredAnswer { content: content.to_owned(), answer });
+        unstored.keep(key.clone(), answer);
         tracing::warn!(%error, "the answer to a request with an Idempotency-Key could not be stored");
     }
     settled

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::idempotency::store::{AnswerKey, AnswerStore, StoredResponse};
+use crate::idempotency::store::{AnswerError, AnswerKey, AnswerStore, StoredResponse};
 
 /// How many answers are kept.
 const ANSWERS_MAX: usize = 256;
@@ -30,13 +30,16 @@ impl UnstoredAnswer {
         self.answer.as_ref().map_or(0, StoredResponse::size)
     }
 
-    /// Tries to tell the store.
-    pub(super) async fn store(&self, store: &dyn AnswerStore, key: &AnswerKey) -> bool {
-        let stored = match &self.answer {
+    /// Stores the answer, or that the key is free.
+    pub(super) async fn store(
+        &self,
+        store: &dyn AnswerStore,
+        key: &AnswerKey,
+    ) -> Result<(), AnswerError> {
+        match &self.answer {
             Some(answer) => store.settle(key, answer).await,
             None => store.release(key).await,
-        };
-        stored.is_ok()
+        }
     }
 }
 
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
     use crate::api::problem::NothingDone;
     use crate::idempotency::memory::MemoryAnswers;
-    use crate::idempotency::store::{AnswerError, Claim};
+    use crate::idempotency::store::Claim;
 
     /// A store on a disk that may be full.
     #[derive(Debug, Default)]

@@ -30,9 +30,7 @@ mod trust_guard;
 mod worker;
 
 pub use crate::expansion::{Invocation, ServerValues, expand};
-pub use crate::trust::deciding_files::{
-    DecidingFiles, PYTHON_SAFE_PATH, ReferencedFile, RivalFiles,
-};
+pub use crate::trust::deciding_files::{DecidingFiles, ReferencedFile, RivalFiles};
 pub use crate::trust::pinned_files::{check_files, pin_files};
 pub use command::CommandRunner;
 pub use confinement::{confinement, grants};

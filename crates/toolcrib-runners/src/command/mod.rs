@@ -23,7 +23,6 @@ use crate::output::live::LiveOutput;
 use crate::output::redact::{Redaction, patterns};
 use crate::output::{outcome, streams};
 use crate::trust::TrustRenewal;
-use crate::trust::deciding_files::PYTHON_SAFE_PATH;
 use crate::trust::{deciding_files, pinned_files};
 use crate::{DecidingFiles, RunnerHost};
 
@@ -148,6 +147,7 @@ impl CommandRunner {
         if let Some(problem) = now.problem(&self.host) {
             return Err(refused(problem));
         }
+        let python_safe_path = now.python_safe_path();
         let copy = if self.host.pinned_scripts {
             pinned_files::compare(&spec.files, now.named, advice).map_err(refused)?
         } else {
@@ -161,8 +161,8 @@ impl CommandRunner {
                 None => command.arg(argument),
             };
         }
-        if !now.has_python_script {
-            command = command.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
+        if let Some((name, value)) = python_safe_path {
+            command = command.env(name, value);
         }
         for (name, value) in invocation.env {
             command = command.env(name, value);

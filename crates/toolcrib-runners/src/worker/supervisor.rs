@@ -17,7 +17,7 @@ use crate::confinement::grants;
 use crate::expansion::expand_without_call;
 use crate::trust::TrustRenewal;
 use crate::trust::deciding_files;
-use crate::trust::deciding_files::{DecidingFiles, PYTHON_SAFE_PATH, is_behind_a_link};
+use crate::trust::deciding_files::{DecidingFiles, is_behind_a_link};
 
 /// The backoff after a failed start; doubled for each further failure.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -192,8 +192,8 @@ impl WorkerSupervisor {
                 None => command.arg(argument),
             };
         }
-        if !self.deciding.has_python_script {
-            command = command.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
+        if let Some((name, value)) = self.deciding.python_safe_path() {
+            command = command.env(name, value);
         }
         for variable in &self.spec.pass_env {
             crate::expansion::may_pass(&self.host, variable)?;

@@ -7,8 +7,8 @@ use toolcrib_manifest::declaration::{
 use toolcrib_manifest::template::{Piece, Reference, Template};
 use toolcrib_mcp::upstream::{HttpServer, NamePattern, StdioServer, ToolOverride, Upstream};
 use toolcrib_runners::{
-    DecidingFiles, ExposeSecret as _, PYTHON_SAFE_PATH, RunnerHost, Secrets, TrustDecision,
-    check_files, grants, upstream_trust_decision,
+    DecidingFiles, ExposeSecret as _, RunnerHost, Secrets, TrustDecision, check_files, grants,
+    upstream_trust_decision,
 };
 
 /// An upstream as a file declares it, with the values that it refers to. If a value is missing, the
@@ -104,8 +104,8 @@ fn server(
     let program = argv.next().unwrap_or_default();
     let deciding = DecidingFiles::of_upstream(stdio, &declaration.origin.file, host);
     let mut server = StdioServer::new(program).args(argv);
-    if !deciding.has_python_script {
-        server = server.env(PYTHON_SAFE_PATH.0, PYTHON_SAFE_PATH.1);
+    if let Some((name, value)) = deciding.python_safe_path() {
+        server = server.env(name, value);
     }
     for (name, template) in &stdio.env {
         server = server.env(name, values.expand(template));

@@ -61,12 +61,8 @@ pub struct DecidingFiles {
     pub rivals: Vec<RivalFiles>,
     /// Whether a script in Python is among them whose folder no tool can change, so that it may load modules from
     /// there.
-    pub has_python_script: bool,
+    has_python_script: bool,
 }
-
-/// The variable that keeps Python (3.11 or newer) from loading modules from its working directory, or from a
-/// script's folder. There, whoever can write files in the workspace could put a `json.py`.
-pub const PYTHON_SAFE_PATH: (&str, &str) = ("PYTHONSAFEPATH", "1");
 
 /// A file that an argument vector names: by a relative path, or by an absolute path outside the system folders, which
 /// only the administrator changes.
@@ -131,6 +127,13 @@ impl DecidingFiles {
     pub(crate) fn problem(&self, host: &RunnerHost) -> Option<String> {
         let beaten = || beaten(&self.rivals).filter(|_| !host.pinned_scripts);
         linked(&self.linked).or_else(beaten)
+    }
+
+    /// The variable that keeps Python (3.11 or newer) from loading modules from its working directory, or from a
+    /// script's folder: whoever can write files in the workspace could put a `json.py` there. `None` for a script that
+    /// may load modules from its folder, because no tool can change that.
+    pub fn python_safe_path(&self) -> Option<(&'static str, &'static str)> {
+        (!self.has_python_script).then_some(("PYTHONSAFEPATH", "1"))
     }
 
     /// The files that decide what a tool runs; none if it runs no program.

@@ -61,22 +61,16 @@ pub(in crate::manifest) fn unquoted_variable(
         Piece::Literal(text) => Some(text),
         Piece::Reference(_) => None,
     });
-    let executes =
-        |text: &str, name: &str| text.contains("\\gexec") && text.contains(&format!(":'{name}'"));
-    for (text, name) in
-        texts.clone().flat_map(|text| variables.iter().map(move |name| (text, name)))
-    {
-        if executes(text, name) {
+    for (text, name) in texts.flat_map(|text| variables.iter().map(move |name| (text, name))) {
+        if text.contains("\\gexec") && text.contains(&format!(":'{name}'")) {
             let message = format!(
-                "`\\gexec` runs what the query yields, and the query has `:'{name}'` in it"
+                "`\\gexec` runs what the query returns, and `:'{name}'` is a part of the query"
             );
             return Some(
                 Diagnostic::error("spliced-script", &node.span, message)
                     .help("write the statement itself, with the value as `:'NAME'` in it"),
             );
         }
-    }
-    for (text, name) in texts.flat_map(|text| variables.iter().map(move |name| (text, name))) {
         let sign = format!(":{name}");
         let is_raw = text.match_indices(&sign).any(|(at, _)| {
             let after = text[at + sign.len()..].chars().next();

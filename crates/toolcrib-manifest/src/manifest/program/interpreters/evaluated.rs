@@ -7,8 +7,8 @@ use crate::manifest::program::known::{self, Read, tainted};
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 
-/// Calls that run a text or a program, and the open of perl that does.
-const RUNNING: [&str; 23] = [
+/// Calls that run a text or a program.
+const RUNNING: [&str; 19] = [
     "eval(",
     "eval ",
     "exec(",
@@ -20,18 +20,23 @@ const RUNNING: [&str; 23] = [
     "Function(",
     "execSync(",
     "run(",
-    "open(",
     "__import__(",
     "getoutput(",
     "import_module(",
     "pickle.load",
     "require(",
     "import(",
-    "open ",
-    "`",
-    "qx",
     "run_module(",
     "run_path(",
+];
+
+/// Those of some interpreters only: a name that `open` is given may begin with `|` and a command.
+const RUNNING_IN: [(&str, &[&str]); 5] = [
+    ("open(", &["perl", "ruby"]),
+    ("open ", &["perl", "ruby"]),
+    ("`", &["perl", "ruby", "php"]),
+    ("qx", &["perl"]),
+    ("%x", &["ruby"]),
 ];
 
 /// How an interpreter's code names its arguments.
@@ -67,17 +72,13 @@ pub(in crate::manifest) fn evaluated(
 
 /// Whether a statement calls something that runs, with the arguments behind it.
 fn runs_arguments(program: &str, statement: &str) -> bool {
-    let is_perl = known::base_name(program) == "perl";
-    let of_perl = ["open(", "open ", "`", "qx"];
-    // Ruby runs a name that begins with `|`, as perl does.
-    let opens = |call: &str| is_perl || call == "open(" && known::base_name(program) == "ruby";
-    RUNNING.iter().filter(|call| !of_perl.contains(call) || opens(call)).any(|call| {
+    let plain = known::base_name(program);
+    let own = RUNNING_IN.iter().filter(|(_, programs)| programs.contains(&plain));
+    RUNNING.iter().chain(own.map(|(call, _)| call)).any(|call| {
         // Perl's open with three arguments runs nothing, nor does `File.open`.
         statement.split_once(call).is_some_and(|(before, rest)| {
-            if before.ends_with('.') && *call == "open(" {
-                return false;
-            }
-            let safe = call.starts_with("open") && rest.matches(',').count() > 1;
+            let is_open = call.starts_with("open");
+            let safe = is_open && (before.ends_with('.') || rest.matches(',').count() > 1);
             !safe && ARGUMENTS.iter().any(|name| rest.contains(name))
         })
     })

@@ -15,7 +15,7 @@ pub struct RunStep {
     begins: Option<Begun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call: Option<StepCall>,
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_over: bool,
     body: Value,
 }
@@ -98,9 +98,4 @@ impl RunStep {
         let StepCall { call, waits } = self.call.as_ref()?;
         Some((*call, waits.as_ref().map(|(id, until)| (id, *until))))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }

@@ -2,7 +2,8 @@
 //! rig-agent's; arguments that stream in pieces of one byte, with and without previews; and the time between a model's answer and
 //! the next request, beside codex's.
 //!
-//! `cargo bench -p toolcrib-benches --features rig --bench agent [-- turns|arguments]`; `benches/turn-gap` for the last.
+//! `cargo bench -p toolcrib-benches --features rig --bench agent [-- turns|arguments]`; `benches/turn-gap` for the
+//! last.
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up fails")]

@@ -97,8 +97,8 @@ fn protect_memory() -> anyhow::Result<()> {
     }
 }
 
-/// Removes secrets from the environment of this process, and returns what reads all secrets. To be called before the first
-/// thread is started, since no other thread may be reading the environment.
+/// Removes secrets from the environment of this process, and returns what reads all secrets. To be called before the
+/// first thread is started, since no other thread may be reading the environment.
 fn secrets_of(loaded: &LoadedConfig) -> impl FnOnce(SecretSources) -> Secrets + use<> {
     let taken = take_variables(loaded.secret_variables()).unwrap_or_else(|error| {
         tracing::warn!(%error, "variables that contain secrets could not be removed from the environment");
@@ -141,8 +141,8 @@ pub(crate) fn call(options: &Options) -> anyhow::Result<Started> {
     Ok(started)
 }
 
-/// Builds the crib for a run of an agent, and reports invalid files on standard error. Its calls can wait, since the run
-/// can be continued by another process.
+/// Builds the crib for a run of an agent, and reports invalid files on standard error. Its calls can wait, since the
+/// run can be continued by another process.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Started> {
     protect_memory()?;
     let mut loaded = config(options)?;

@@ -26,8 +26,8 @@ const OPERATOR: &str = "operator";
 
 /// The name of the client of the owner's socket. No client in the config can have it.
 const OWNER: &str = "owner";
-/// The client of runs that the owner of the state folder begins with `toolcrib run`. Unlike clients in `tokens`, it has no
-/// key.
+/// The client of runs that the owner of the state folder begins with `toolcrib run`. Unlike clients in `tokens`, it has
+/// no key.
 const COMMAND_LINE: &str = "command line";
 
 /// A client of the server.

@@ -181,7 +181,8 @@ impl TurnOptions {
     }
 
     /// Limits the turn to a toolset within the one it has: a tool has to be in both. For what works on a client's
-    /// behalf with fewer tools, as an agent does. A suspended call keeps this limit when the client's own toolset changes.
+    /// behalf with fewer tools, as an agent does. A suspended call keeps this limit when the client's own toolset
+    /// changes.
     #[must_use]
     pub fn narrow(mut self, toolset: &Toolset) -> Self {
         let within = |outer: Option<Toolset>| match outer {

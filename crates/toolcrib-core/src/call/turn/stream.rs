@@ -79,8 +79,8 @@ impl Turn {
         AnswerStream { events, are_events_over: false, work: Some(work), answer: None }
     }
 
-    /// This turn with a [channel](OutputChannel) of its own, and the channel's reader: a batch of calls is presented one
-    /// call after the other. `None` if the turn has a channel already
+    /// This turn with a [channel](OutputChannel) of its own, and the channel's reader: a batch of calls is presented
+    /// one call after the other. `None` if the turn has a channel already
     /// ([`Listeners::with_channel`](crate::events::Listeners::with_channel)).
     ///
     /// Calls wait for the reader, so read it while they run, and [end](EventReader::finish) it when they are answered.

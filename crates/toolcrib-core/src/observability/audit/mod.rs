@@ -66,8 +66,8 @@ pub trait AuditSink: Send + Sync + 'static {
     /// be unavailable for long is waited for only briefly. Blocks the thread. Default: returns at once.
     fn flush(&self) {}
 
-    /// Called when the server ends: as [`flush`](Self::flush), and what cannot be sent soon is given up, counted as lost,
-    /// and its number logged. Default: flushes.
+    /// Called when the server ends: as [`flush`](Self::flush), and what cannot be sent soon is given up, counted as
+    /// lost, and its number logged. Default: flushes.
     fn finish(&self) {
         self.flush();
     }

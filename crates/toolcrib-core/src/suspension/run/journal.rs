@@ -20,8 +20,8 @@ pub(super) const FORMAT: u32 = 1;
 /// [steps](JournalEntry::Step). A journal is append-only and is removed with its run.
 ///
 /// Every journal is a [`RunStore`](super::RunStore): the record of a batch is computed from its
-/// journal and not stored separately; runs of agents do not exist there. [`MemoryRuns`](super::MemoryRuns) stores journals in memory,
-/// for hosts without the facade. The crate `toolcrib-store` stores them in a database, which
+/// journal and not stored separately; runs of agents do not exist there. [`MemoryRuns`](super::MemoryRuns) stores
+/// journals in memory, for hosts without the facade. The crate `toolcrib-store` stores them in a database, which
 /// processes can share.
 pub trait Journal: Send + Sync {
     /// Appends entries after the entry `after` and returns the number of the last one. Either all

@@ -28,8 +28,8 @@ impl Interrupt {
         self.last.is_some()
     }
 
-    /// Does the work. Ctrl-C pauses the run, and the work ends by itself soon after. Fails if the person wants to leave at
-    /// once: the journal is whole anyway.
+    /// Does the work. Ctrl-C pauses the run, and the work ends by itself soon after. Fails if the person wants to leave
+    /// at once: the journal is whole anyway.
     pub(super) async fn during<T>(
         &mut self,
         work: impl Future<Output = T>,

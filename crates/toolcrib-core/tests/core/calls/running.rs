@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::policy::{ArgumentPattern, OnAsk, Policy, PolicyRule};
-use toolcrib_core::run::{Run, RunState};
-use toolcrib_core::suspension::{MemorySuspensions, Submission, SuspensionId};
+use toolcrib_core::run::{Run, RunError, RunState};
+use toolcrib_core::suspension::{MemorySuspensions, RedeemError, Submission, SuspensionId};
 use toolcrib_core::{Executor, Turn, TurnOptions};
 use toolcrib_tool::{ContextValues, ErrorKind, ToolCall, ToolEntry, ToolResult, tool_fn};
 
@@ -113,16 +113,21 @@ async fn a_tool_that_changed_meanwhile_is_not_run() {
 async fn an_approver_cannot_put_in_arguments_that_a_rule_denies_or_the_tool_does_not_know() {
     let store = Arc::new(MemorySuspensions::new());
     let here = turn(&process(&store, 1), "ada");
-    for (arguments, kind) in [
-        (r#"{"path": "b"}"#, None),
-        (r#"{"path": "/etc"}"#, Some(ErrorKind::Denied)),
-        ("{}", Some(ErrorKind::InvalidArgs)),
-    ] {
-        let (mut run, id) = asking(&here).await;
+    let (mut run, id) = asking(&here).await;
+    for (arguments, kind) in
+        [(r#"{"path": "/etc"}"#, ErrorKind::Denied), ("{}", ErrorKind::InvalidArgs)]
+    {
         let changed = Decision::approve_changed(arguments);
-        run.resolve(&here, &id, changed.into()).await.expect("it waits");
-        assert_eq!(only(&run).error_kind(), kind, "{arguments}");
+        let refused = run.resolve(&here, &id, changed.into()).await;
+        let Err(RunError::Redeem(RedeemError::Arguments(error))) = refused else {
+            panic!("{arguments}: {refused:?}")
+        };
+        assert_eq!(error.kind(), kind, "{arguments}");
+        assert_eq!(run.state(), RunState::RequiresAction, "the call still waits");
     }
+    let changed = Decision::approve_changed(r#"{"path": "b"}"#);
+    run.resolve(&here, &id, changed.into()).await.expect("it waits");
+    assert_eq!(only(&run).error_kind(), None);
 }
 
 #[tokio::test]

@@ -112,8 +112,8 @@ fn by_tool(row: &Row) -> bool {
                 | Tool::EditFile
                 | Tool::FileDelete
         ),
-        // The widest grant, another MCP server, and a file tool.
-        Goal::KeptHome => matches!(tool, Tool::Temporary | Tool::Upstream | Tool::FileWrite),
+        // The widest grant, and another MCP server.
+        Goal::KeptHome => matches!(tool, Tool::Temporary | Tool::Upstream),
         Goal::OthersRun | Goal::OthersKey => tool == Tool::Runs,
         Goal::OthersSpill => tool == Tool::ReadOutput,
         Goal::CwdLink => tool == Tool::Cwd,

@@ -364,9 +364,10 @@ impl Folder {
 
     fn config(&self) -> String {
         let words = Words::get();
-        let homes = match Program::get().knows_homes {
-            true => format!(", homes: '{}'", self.homes().display()),
-            false => String::new(),
+        let homes = if Program::get().knows_homes {
+            format!(", homes: '{}'", self.homes().display())
+        } else {
+            String::new()
         };
         let mut config = format!(
             "workspace: {{root: {}}}\nstate: {{dir: state{homes}}}\naudit: {{file: audit.jsonl}}\n\

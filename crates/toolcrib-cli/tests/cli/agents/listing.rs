@@ -23,17 +23,17 @@ async fn a_list_has_runs_of_agents_and_of_calls_in_pages_and_by_state() {
     let waits = post(&server, "/v1/runs", &json!({"input": "Note x."})).1;
     let last = post(&server, "/v1/runs", &calls).1;
     let all = [&first, &waits, &last].map(|run| run["id"].as_str().expect("an id"));
-    let list = |query: &str| server.ask(&format!("GET /v1/runs{query}"), None).json();
-    assert_eq!(ids(&list("")), all);
-    assert_eq!(list("")["runs"][1], waits, "it is shown as alone");
-    let page = list("?limit=2");
+    let listed = |query: &str| server.ask(&format!("GET /v1/runs{query}"), None).json();
+    assert_eq!(ids(&listed("")), all);
+    assert_eq!(listed("")["runs"][1], waits, "it is shown as alone");
+    let page = listed("?limit=2");
     assert_eq!(ids(&page), all[..2]);
     let next = page["next"].as_str().expect("a next page");
-    let page = list(&format!("?limit=2&after={next}"));
+    let page = listed(&format!("?limit=2&after={next}"));
     assert_eq!((ids(&page), &page["next"]), (all[2..].to_vec(), &Value::Null));
-    assert_eq!(ids(&list("?status=requires_action")), [all[1]]);
-    assert_eq!(ids(&list("?status=completed")), [all[0], all[2]]);
-    assert_eq!(ids(&list("?status=paused")), [""; 0]);
+    assert_eq!(ids(&listed("?status=requires_action")), [all[1]]);
+    assert_eq!(ids(&listed("?status=completed")), [all[0], all[2]]);
+    assert_eq!(ids(&listed("?status=paused")), [""; 0]);
     assert_eq!(server.ask("GET /v1/runs?status=done", None).status, 422);
 }
 

@@ -66,8 +66,8 @@ async fn a_call_of_a_sub_agent_waits_under_the_run_of_its_agent_and_is_decided_t
     assert_eq!(noted.expect("the note"), "x\n", "it ran once");
 
     let rows = by(ADA, &format!("GET {path}/events"), None).json();
-    let rows = rows["rows"].as_array().expect("rows").iter();
-    let child = rows.filter_map(|row| row["entry"]["child_finished"]["end"]["run"].as_str()).next();
+    let mut rows = rows["rows"].as_array().expect("rows").iter();
+    let child = rows.find_map(|row| row["entry"]["child_finished"]["end"]["run"].as_str());
     let child = format!("/v1/runs/{}", child.expect("the helper's run"));
     let shown = by(ADA, &format!("GET {child}"), None).json();
     assert_eq!(

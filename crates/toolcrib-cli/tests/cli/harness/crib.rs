@@ -119,7 +119,7 @@ impl Crib {
     #[cfg(target_os = "linux")]
     pub(crate) fn dialogue(&self, arguments: &str, answers: &[(&str, &str)]) -> Run {
         let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_toolcrib"));
-        let mut script = std::process::Command::new("script")
+        let mut script = crate::harness::server::command("script")
             .args(["--quiet", "--return", "--command", &line, "/dev/null"])
             .current_dir(self.path())
             .envs([("TERM", "dumb"), ("NO_COLOR", "1"), ("TOOLCRIB__WORKSPACE__ROOT", ".")])

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 /// A build of the program.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature that a version has or lacks")]
 pub(crate) struct Program {
     /// The binary; `toolcrib-jail` is beside it.
     pub(crate) path: PathBuf,

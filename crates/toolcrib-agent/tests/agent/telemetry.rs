@@ -55,7 +55,8 @@ impl Subscriber for Spans {
 
 #[tokio::test]
 async fn runs_requests_and_calls_have_the_spans_and_figures_of_the_conventions_on_every_wire() {
-    for &wire in Wire::ALL {
+    // The first run is for the places of spans only: another test may be registering them just now, without a subscriber.
+    for (nth, wire) in [Wire::Chat].iter().chain(Wire::ALL).copied().enumerate() {
         let counts = Arc::new(Counts::default());
         let replies = [
             Reply::status(500, "{}"),
@@ -70,6 +71,9 @@ async fn runs_requests_and_calls_have_the_spans_and_figures_of_the_conventions_o
         let spans = Spans::default();
         let report = agent.run("Add.").with_subscriber(spans.clone()).await.unwrap();
         assert_eq!(report.text(), "It is 3.", "{wire}");
+        if nth == 0 {
+            continue;
+        }
 
         let provider = if wire == Wire::Anthropic { "anthropic" } else { "openai" };
         let spans = spans.0.lock().unwrap();

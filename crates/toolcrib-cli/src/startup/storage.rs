@@ -125,12 +125,14 @@ pub(super) fn stored_runs(
 /// Reads pins of other MCP servers' tools, if the state folder has a database. An unusable one does not
 /// prevent an inspection of the manifests.
 pub(super) fn pins(builder: ToolcribBuilder, config: &Config) -> ToolcribBuilder {
-    let Some(dir) = config.state.dir.as_ref().filter(|dir| StateDir::has_database(dir)) else {
+    let Some(dir) = config.state.dir.as_ref().filter(|dir| dir.is_dir()) else {
         return builder;
     };
     let opened = StateDir::open(dir).and_then(|state| StateDir::check_owner(dir).map(|()| state));
-    match opened.and_then(|state| state.pins()) {
-        Ok(pins) => builder.pins(Arc::new(pins)),
+    let pins = |state: StateDir| StateDir::has_database(dir).then(|| state.pins()).transpose();
+    match opened.and_then(pins) {
+        Ok(Some(pins)) => builder.pins(Arc::new(pins)),
+        Ok(None) => builder,
         Err(error) => {
             screen::note(format!(
                 "{WARNING}warning{WARNING:#}: the state folder cannot be used ({error}), so what is pinned \

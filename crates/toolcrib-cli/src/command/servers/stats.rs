@@ -27,7 +27,7 @@ pub(in crate::command) fn run(options: &Options, own: &StatsOptions) -> anyhow::
 }
 
 /// The minimum width to which names are shortened, with their indentation.
-const NAME_MIN: usize = 14;
+const NAME_MIN: usize = 12;
 /// The number of spaces between columns.
 const COLUMN_GAP: usize = 2;
 

@@ -149,7 +149,8 @@ fn a_cancelled_call_reports_nothing_more_and_others_are_answered() {
         }
         assert_eq!(message["params"]["progressToken"], 5, "{message}");
     }
-    // The worker did not answer the cancellation, so it is replaced.
+    // The worker does not acknowledge the cancellation, for which it has half a second, so it is replaced.
+    std::thread::sleep(Duration::from_millis(700));
     server.send(&watched(6, "endless"));
     let message = server.receive();
     assert_eq!(message["params"]["progressToken"], 6, "{message}");

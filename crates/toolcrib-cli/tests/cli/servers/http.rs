@@ -363,6 +363,7 @@ fn answers_of_a_running_server_are_as_its_document_says() {
     let waiting = |run: &Value| text(&run["waiting"][0]["id"]);
     let resolve = json!({"id": waiting(&one), "decision": "approve"});
     let approve = json!({"decision": "approve"});
+    let input = json!({"input": "Hello."});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "nothing"});
     let document = http.ask("GET /openapi.json", None).json();
     let mut seen = std::collections::BTreeSet::new();
@@ -380,6 +381,8 @@ fn answers_of_a_running_server_are_as_its_document_says() {
         (&at("POST /v1/runs/ID/cancel", &text(&third["id"])), "/v1/runs/{id}/cancel", &none),
         (&at("POST /v1/runs/ID/resume", &text(&third["id"])), "/v1/runs/{id}/resume", &none),
         (&at("GET /v1/runs/ID/events", &text(&third["id"])), "/v1/runs/{id}/events", &none),
+        (&at("GET /v1/runs/ID/items", &text(&third["id"])), "/v1/runs/{id}/items", &none),
+        (&at("POST /v1/runs/ID/steer", &text(&third["id"])), "/v1/runs/{id}/steer", &input),
         ("POST /mcp", "/mcp", &list),
         ("POST /v1/reload", "/v1/reload", &none),
         ("GET /health", "/health", &none),

@@ -189,32 +189,6 @@ fn matches_one(hir: &Hir, characters: &[(char, char)]) -> bool {
     }
 }
 
-/// Whether a pattern begins values with a scheme and a part of a host's name. With `^https://` alone, they name any host.
-pub(in crate::manifest) fn begins_with_host(pattern: &str) -> bool {
-    let Some((scheme, rest)) = pattern.split_once("://") else { return false };
-    // The host's own text, with a blank for each class of characters and each number of repetitions.
-    let (mut host, mut is_within) = (String::new(), false);
-    let mut signs = rest.chars();
-    while let Some(sign) = signs.next() {
-        match sign {
-            '\\' => {
-                signs.next();
-                host.push(' ');
-            }
-            '[' | '{' => is_within = true,
-            ']' | '}' => {
-                is_within = false;
-                host.push(' ');
-            }
-            '/' if !is_within => break,
-            _ if !is_within => host.push(sign),
-            _ => {}
-        }
-    }
-    let mut words = host.split(|sign: char| !sign.is_ascii_alphanumeric());
-    scheme.starts_with('^') && words.any(|word| word.len() > 1)
-}
-
 /// Whether an anchored pattern only matches letters, digits, `_`, `.` and `-`, the first not `-`.
 fn is_word(pattern: &str) -> bool {
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return false };
@@ -266,29 +240,6 @@ fn begins_plainly(hir: &Hir) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pattern_that_leaves_the_host_open_does_not_begin_with_one() {
-        for pattern in [
-            "^https://api\\.example\\.com/",
-            "^https?://[a-z]{1,20}\\.example\\.com/",
-            "^http://127\\.0\\.0\\.1:80/",
-            "^(http|https)://(one|two)/",
-        ] {
-            assert!(begins_with_host(pattern), "{pattern}");
-        }
-        for pattern in [
-            "^https?://",
-            "^https?://.+$",
-            "^https://[a-z.]{1,200}/",
-            "^https://[^/]+/example",
-            "^https://\\S+",
-            "https://example.com/",
-            "^[a-z]+$",
-        ] {
-            assert!(!begins_with_host(pattern), "{pattern}");
-        }
-    }
 
     #[test]
     fn a_word_is_an_anchored_pattern_of_plain_characters() {

@@ -29,7 +29,7 @@ pub(crate) fn status(crib: &Toolcrib) -> ServerStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         generation: snapshot.generation(),
-        tools: snapshot.entries().len() - unavailable,
+        tools: snapshot.entries().filter(|entry| !entry.opt_in).count() - unavailable,
         unavailable,
         unavailable_tools: named.map(|(name, why)| UnavailableTool::new(name, why)).collect(),
         paused_tools: paused(crib),

@@ -9,7 +9,7 @@ use crate::diagnostic::fix::{Fix, only_slip};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
-use crate::manifest::schema::value_shape::{Beginning, Shape, begins_with_host};
+use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::template::{Reference, Template};
 
 use placeholders::Placeholder;
@@ -32,7 +32,7 @@ pub(in crate::manifest) struct Argument {
     pub(in crate::manifest) beginning: Beginning,
     /// The texts that its schema lists.
     pub(in crate::manifest) listed: Vec<String>,
-    /// Whether a pattern begins its values with a scheme and a part of a host.
+    /// Whether a pattern begins its values with a scheme: `^https?://` says that any host is meant.
     pub(in crate::manifest) has_host: bool,
     /// Whether calls can omit it: it is not required and has no default.
     pub(in crate::manifest) optional: bool,
@@ -83,7 +83,7 @@ impl Scope {
                                 .node
                                 .entry("pattern")
                                 .and_then(|pattern| pattern.node.as_str())
-                                .is_some_and(begins_with_host),
+                                .is_some_and(|it| it.starts_with('^') && it.contains("://")),
                             listed: listed(&property.node),
                             optional: is_optional(schema, property),
                         });

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`five_tasks`] | How little code do the most common tasks take, and how much in rmcp? |
 //! | [`approve_elsewhere`] | How does a call wait for an approval in another process, and how does its caller get the result? |
+//! | `agents` (features `agent` and `wire`) | How does a program run an agent, show what it does, and test it? |
 
 /// Five common tasks, beside the same in rmcp.
 ///
@@ -32,3 +33,11 @@ pub mod five_tasks {}
 ///
 #[doc = include_str!("docs/guide/approve_elsewhere.md")]
 pub mod approve_elsewhere {}
+
+/// Run an agent, show what it does, and test it.
+///
+#[doc = include_str!("docs/guide/agents/run.md")]
+#[doc = include_str!("docs/guide/agents/stream.md")]
+#[doc = include_str!("docs/guide/agents/test.md")]
+#[cfg(all(feature = "agent", feature = "wire"))]
+pub mod agents {}

@@ -7,10 +7,15 @@ use std::path::Path;
 /// The most lines that an example of the page of five tasks shows.
 const LINES: usize = 15;
 
+/// A file of a page.
+fn part_of(page: &str, name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/guide").join(page);
+    fs::read_to_string(folder.join(name)).expect("it is part of the page")
+}
+
 /// A file of the page of five tasks.
 fn part(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/guide/five_tasks");
-    fs::read_to_string(folder.join(name)).expect("it is part of the page")
+    part_of("five_tasks", name)
 }
 
 /// The lines that a page shows of its example.
@@ -33,5 +38,15 @@ fn each_of_the_five_tasks_takes_at_most_15_lines_and_so_does_its_like_in_rmcp() 
     }
     for name in ["register", "identity", "batch", "stream"] {
         check(name, &part(&format!("rmcp/{name}.rs")));
+    }
+}
+
+#[test]
+fn an_agent_runs_in_ten_lines_and_shows_what_it_does_in_fifteen() {
+    for (name, limit) in [("run", 10), ("stream", LINES), ("test", LINES)] {
+        let code = shown(&part_of("agents", &format!("{name}.md")));
+        check(name, &code);
+        let lines = code.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
+        assert!(lines <= limit, "{name}: {lines} lines");
     }
 }

@@ -101,8 +101,8 @@ impl Endpoint {
 
     /// Sets the API key. Add it to the executor's mask, too, so that nothing can repeat it.
     #[must_use]
-    pub fn api_key(mut self, key: SecretString) -> Self {
-        self.api_key = Some(key);
+    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
+        self.api_key = Some(key.into());
         self
     }
 

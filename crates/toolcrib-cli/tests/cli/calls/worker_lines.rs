@@ -3,6 +3,7 @@
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 

@@ -315,6 +315,8 @@ async fn a_list_of_runs_comes_in_pages_and_shows_what_was_decided() {
     for _ in 0..5 {
         let waits = ask(&server, "POST /v1/tools/remove/call", &json!({"arguments": {}})).await;
         ids.push(id_of(&waits.json()));
+        // Lists have runs of the same millisecond in no certain order.
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     // Somebody decides on a call, and nobody has read its run since.
     let approvals = Ask::api(server.address, "GET /v1/approvals").send().await.json();

@@ -49,6 +49,9 @@ pub(super) struct Driver<'a> {
     _driven: DrivenRun,
 }
 
+/// How long a run of a host that is shutting down waits to be told why.
+const SHUTDOWN_REASON: Duration = Duration::from_secs(1);
+
 impl<'a> Driver<'a> {
     /// Begins a run.
     pub(super) async fn start(
@@ -219,6 +222,14 @@ impl<'a> Driver<'a> {
             let is_at_rest = matches!(step, Step::Append(_) | Step::Over);
             if !is_at_rest && let Some(stop) = self.control.stop() {
                 return self.stop(stop).await;
+            }
+            let begins_work =
+                matches!(step, Step::Ask { .. } | Step::Compact { .. } | Step::Call(_));
+            if begins_work && self.agent.executor.is_shutting_down() {
+                // Whoever shuts the host down says why, perhaps a moment later.
+                let _ = tokio::time::timeout(SHUTDOWN_REASON, self.control.stopped()).await;
+                let ends = || Stop::Pause("the host is shutting down".to_owned());
+                return self.stop(self.control.stop().unwrap_or_else(ends)).await;
             }
             if let Some(entry) = self.after_words().await {
                 self.append(vec![entry]).await?;

@@ -10,7 +10,7 @@ use crate::JournalEntry;
 use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::run::{FailureReason, Outcome};
 
-/// Consecutive answers in words after which the run fails.
+/// How many answers in words are refused with a reminder; the next one fails the run.
 const MAX_REFUSED: u32 = 2;
 
 impl Driver<'_> {

@@ -91,7 +91,7 @@ impl Inbox {
     }
 }
 
-/// Takes input for a run until it is dropped.
+/// Accepts input for a run until this value is dropped.
 pub(super) struct OpenInbox(Arc<Inbox>);
 
 impl OpenInbox {

@@ -1,6 +1,6 @@
 //! Runs that another process continues: after a wait, after Ctrl-C, and by input.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -95,22 +95,7 @@ async fn a_cancelled_run_leaves_no_waiting_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_at_work_in_another_process_is_cancelled_by_the_command_line() {
     let (_server, crib) = served(Wire::Chat, [Reply::call("nap", json!({}))]).await;
-    let program = crib.command(&["run", "Sleep."]);
-    let mut command = command(program.get_program());
-    command.args(program.get_args()).current_dir(crib.path());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = started.spawn().expect("the binary runs");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !crib.path().join("began").exists() {
-        assert!(Instant::now() < deadline, "the call has not begun");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let child = at_work(&crib);
     let cancelled = crib.run(&["runs", "cancel", "last", "--reason", "no longer needed"]);
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
     let output = child.wait_with_output().expect("it ends");
@@ -119,8 +104,8 @@ async fn a_run_at_work_in_another_process_is_cancelled_by_the_command_line() {
     assert!(told.contains("the run was cancelled: no longer needed"), "{told}");
 }
 
-/// Starts `toolcrib run`, and sends it a signal when its call has begun. Returns its exit code and what it said.
-fn interrupted(crib: &Crib, signal: &str) -> (Option<i32>, String) {
+/// Starts `toolcrib run`; returns when its call has begun.
+fn at_work(crib: &Crib) -> Child {
     let program = crib.command(&["run", "Sleep."]);
     let mut command = command(program.get_program());
     command.args(program.get_args()).current_dir(crib.path());
@@ -137,10 +122,17 @@ fn interrupted(crib: &Crib, signal: &str) -> (Option<i32>, String) {
         assert!(Instant::now() < deadline, "the call has not begun");
         std::thread::sleep(Duration::from_millis(10));
     }
+    child
+}
+
+/// Starts `toolcrib run`, and sends it a signal when its call has begun. Returns its exit code and what it said.
+fn interrupted(crib: &Crib, signal: &str) -> (Option<i32>, String) {
+    let child = at_work(crib);
+    let deadline = Instant::now() + Duration::from_secs(20);
     let id = child.id().to_string();
     assert_cmd::Command::new("kill").args(["-s", signal, &id]).assert().success();
     let output = child.wait_with_output().expect("it ends");
-    assert!(Instant::now() < deadline + Duration::from_secs(10), "it waited for the call");
+    assert!(Instant::now() < deadline, "it waited for the call");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 

@@ -3,6 +3,7 @@
 
 mod call;
 mod definition;
+mod glob;
 mod identity;
 mod pattern_repair;
 mod result;
@@ -29,6 +30,7 @@ pub use crate::definition::limits::{
 };
 pub use crate::definition::name::{InvalidToolName, ToolName};
 pub use crate::definition::schema::schema_for;
+pub use crate::glob::Pattern;
 pub use crate::pattern_repair::pattern_repair;
 pub use crate::result::content::{Content, Link};
 pub use crate::result::data::Data;

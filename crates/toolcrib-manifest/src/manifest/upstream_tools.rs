@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use toolcrib_tool::{AnnotationOverrides, ToolName};
+use toolcrib_tool::{AnnotationOverrides, Pattern, ToolName};
 
 use super::{Shared, keys};
 use crate::declaration::{
@@ -128,7 +128,7 @@ fn check_left_out(
     findings: &mut Findings<'_>,
 ) {
     let has = |patterns: &[NamePattern], name: &str| {
-        patterns.iter().any(|one| wildcard_matches(&one.pattern, name))
+        patterns.iter().any(|one| Pattern::new(one.pattern.as_str()).matches(name))
     };
     for entry in fields.node("override").map(Node::entries).unwrap_or_default() {
         let is_left_out =
@@ -139,23 +139,6 @@ fn check_left_out(
             findings.add(Diagnostic::warning("unmatched-name", &entry.key_span, message).help(
                 format!("add it to `include`, or remove the override: include: [{}]", entry.key),
             ));
-        }
-    }
-}
-
-/// Whether a name matches a pattern, in which `*` stands for any characters and `?` for one.
-fn wildcard_matches(pattern: &str, name: &str) -> bool {
-    let mut rest = pattern.chars();
-    match rest.next() {
-        None => name.is_empty(),
-        Some('*') => {
-            let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.into_iter().any(|at| wildcard_matches(rest.as_str(), &name[at..]))
-        }
-        Some(sign) => {
-            let mut others = name.chars();
-            others.next().is_some_and(|other| sign == '?' || sign == other)
-                && wildcard_matches(rest.as_str(), others.as_str())
         }
     }
 }

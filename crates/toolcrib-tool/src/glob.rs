@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// stands for itself, case included; the whole text has to fit.
 ///
 /// ```
-/// use toolcrib_core::Pattern;
+/// use toolcrib_tool::Pattern;
 ///
 /// let pattern = Pattern::new("read_*");
 /// assert!(pattern.matches("read_file") && !pattern.matches("reread_file"));

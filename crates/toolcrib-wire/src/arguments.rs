@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::gemini::is_sent_as_text;
+use crate::export::gemini::is_sent_as_text;
 use crate::report::{Refused, Walk};
 use crate::schema::kinds::{is_of, kinds};
 use crate::schema::merge::is_listed;

@@ -1,16 +1,15 @@
 #![doc = include_str!("docs/wire.md")]
 #![forbid(unsafe_code)]
 
-mod anthropic;
+pub mod api;
 mod arguments;
+pub mod chat;
 mod declaration;
 mod description;
 mod export;
-mod gemini;
 mod mcp;
 pub mod model;
 mod names;
-mod openai;
 mod parameters;
 mod prompt;
 mod report;

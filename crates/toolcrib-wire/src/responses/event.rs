@@ -110,6 +110,8 @@ pub(super) enum Body {
     Item(Value),
     /// Text under a key: `delta`, `arguments`, `input` or `code`.
     Text(&'static str, String),
+    /// A function's whole arguments, and its name.
+    Arguments(String, Arc<str>),
     /// A picture in base64, and its number within the item.
     PartialImage(String, u64),
 }
@@ -158,6 +160,10 @@ impl ResponseEvent {
         match &self.body {
             Body::Text(key, text) => {
                 event.insert((*key).to_owned(), text.as_str().into());
+            }
+            Body::Arguments(arguments, name) => {
+                event.insert("arguments".to_owned(), arguments.as_str().into());
+                event.insert("name".to_owned(), (&**name).into());
             }
             Body::PartialImage(data, index) => {
                 event.insert("partial_image_b64".to_owned(), data.as_str().into());

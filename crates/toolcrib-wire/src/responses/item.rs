@@ -33,6 +33,10 @@ pub(super) struct CallItem {
     pub(super) partial_images: u64,
     /// The result of the call, if the item has a field for it.
     pub(super) outcome: Option<Value>,
+    /// The request for approval that allowed the call.
+    pub(super) approval: Option<String>,
+    /// Whether the server runs the call, whatever its kind.
+    pub(super) runs_here: bool,
 }
 
 impl CallItem {
@@ -87,6 +91,7 @@ impl CallItem {
                 let failed = matches!(self.status, Status::Failed | Status::Incomplete);
                 put("output", if failed { Value::Null } else { outcome() });
                 put("error", if failed { outcome() } else { Value::Null });
+                put("approval_request_id", self.approval.as_deref().into());
             }
             CallKind::LocalShell => {
                 put("call_id", self.call_id.as_str().into());

@@ -48,6 +48,11 @@ impl Numbering {
         while self.taken_ids.contains(id.as_str()) {
             id.push('_');
         }
+        self.place_as(id)
+    }
+
+    /// The position of a new item with this id.
+    pub(super) fn place_as(&mut self, id: impl Into<Arc<str>>) -> ItemPosition {
         let item_id: Arc<str> = id.into();
         self.taken_ids.insert(Arc::clone(&item_id));
         ItemPosition { item_id, output_index: self.take_output_index() }

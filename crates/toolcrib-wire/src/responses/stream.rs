@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_tool::{CallId, ErrorKind, ToolCall, ToolResult};
@@ -24,11 +25,11 @@ use crate::results::base64;
 ///
 /// Calls may be interleaved in any way. Send the events in the order in which they are made.
 pub struct ResponseStream {
-    numbering: Numbering,
+    pub(super) numbering: Numbering,
     /// The item of every call; `None` once it is done.
-    calls: HashMap<CallId, Option<CallItem>>,
+    pub(super) calls: HashMap<CallId, Option<CallItem>>,
     /// The finished items, by their position in the output.
-    output: BTreeMap<u64, Value>,
+    pub(super) output: BTreeMap<u64, Value>,
 }
 
 /// The last events of a call in the stream. Send them before those of the next call.
@@ -133,11 +134,15 @@ impl ResponseStream {
         let rest = whole.strip_prefix(item.written.as_str()).unwrap_or_default().to_owned();
         item.written.clone_from(&whole);
         let place = item.place.clone();
+        let body = match item.kind {
+            CallKind::Function => Body::Arguments(whole, Arc::clone(&item.name)),
+            _ => Body::Text(key, whole),
+        };
         let mut events = Vec::with_capacity(2);
         if !rest.is_empty() {
             events.push(self.numbering.event(delta, &place, Body::Text("delta", rest)));
         }
-        events.push(self.numbering.event(done, &place, Body::Text(key, whole)));
+        events.push(self.numbering.event(done, &place, body));
         Ok(events)
     }
 
@@ -175,18 +180,62 @@ impl ResponseStream {
         Ok(events)
     }
 
+    /// The request for approval that allowed a call. It is in the item of an MCP call.
+    pub(super) fn approved(
+        &mut self,
+        call_id: &CallId,
+        request_id: &str,
+    ) -> Result<(), StreamError> {
+        self.open_item(call_id)?.approval = Some(request_id.to_owned());
+        Ok(())
+    }
+
+    /// Whether the server runs the call.
+    pub(super) fn set_runs_here(&mut self, call_id: &CallId, runs_here: bool) {
+        if let Some(Some(item)) = self.calls.get_mut(call_id) {
+            item.runs_here = runs_here;
+        }
+    }
+
+    /// Whether the client runs the call.
+    pub(super) fn is_clients(&self, call_id: &CallId) -> bool {
+        matches!(self.calls.get(call_id), Some(Some(item)) if !item.runs_here)
+    }
+
+    /// Completes the arguments with what was written of them.
+    pub(super) fn end_arguments(&mut self, call_id: &CallId) -> Vec<ResponseEvent> {
+        let written = match self.calls.get(call_id) {
+            Some(Some(item)) if item.arguments.is_none() => item.written.clone(),
+            _ => return Vec::new(),
+        };
+        self.arguments(call_id, &written).unwrap_or_default()
+    }
+
+    /// Reports a failure as [`complete`](Self::complete), also if it is that the call was cancelled.
+    pub(super) fn fail(&mut self, result: &ToolResult) -> Result<Finished, StreamError> {
+        self.ended(result, false)
+    }
+
     /// Reports the call's result: its event, and the finished item.
     ///
     /// Only successes are `completed`. A failed MCP call has its own event; other failures are in the item's status.
     /// Calls to functions, custom tools and local shells are answered by a separate item after the call's.
     pub fn complete(&mut self, result: &ToolResult) -> Result<Finished, StreamError> {
+        let is_cancelled = result.error_kind() == Some(ErrorKind::Cancelled);
+        self.ended(result, is_cancelled)
+    }
+
+    fn ended(
+        &mut self,
+        result: &ToolResult,
+        cancelled: bool,
+    ) -> Result<Finished, StreamError> {
         let call_id = result.call_id();
         let item = self.open_item(call_id)?;
         if result.is_success() && item.arguments.is_none() {
             return Err(refused(call_id, StreamErrorKind::ArgumentsOpen));
         }
         let kind = item.kind.clone();
-        let cancelled = result.error_kind() == Some(ErrorKind::Cancelled);
         let (event, status) = if result.is_success() {
             (kind.completed(), Status::Completed)
         } else if cancelled && !kind.is_for_clients() || item.arguments.is_none() {
@@ -271,6 +320,8 @@ impl ResponseStream {
             action,
             partial_images: 0,
             outcome: None,
+            approval: None,
+            runs_here: !kind.is_for_clients(),
             kind,
         };
         let place = item.place.clone();

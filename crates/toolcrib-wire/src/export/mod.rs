@@ -1,5 +1,9 @@
 //! Exports many tools for one provider.
 
+mod anthropic;
+pub(crate) mod gemini;
+mod openai;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -7,7 +11,7 @@ use toolcrib_tool::canonical_json;
 
 use crate::report::{Note, Reason, Refusal, Refused, Walk};
 use crate::schema::tidy::input_schema;
-use crate::{Declaration, NameMap, Target, anthropic, description, gemini, mcp, openai};
+use crate::{Declaration, NameMap, Target, description, mcp};
 
 /// Tools in a provider's format, and what the provider does not see.
 #[derive(Debug, Clone, PartialEq)]

@@ -104,7 +104,9 @@ impl ApiError {
 
     /// There is no response to go on from (400).
     pub fn previous_response_not_found(id: &str) -> Self {
-        let message = format!("there is no response {id:?} to continue; send the whole conversation as `input`");
+        let message = format!(
+            "there is no response {id:?} to continue; send the whole conversation as `input`"
+        );
         Self::invalid(message)
             .with_code("previous_response_not_found")
             .with_param("previous_response_id")

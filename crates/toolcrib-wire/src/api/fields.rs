@@ -7,8 +7,9 @@ use super::ApiError;
 
 /// Parses the body of a request, which is an object.
 pub(crate) fn parsed(body: &str) -> Result<Tape<'_>, ApiError> {
-    let tape = parse(body)
-        .map_err(|error| ApiError::invalid(format!("the body is not valid JSON: {error}")).with_code("invalid_json"))?;
+    let tape = parse(body).map_err(|error| {
+        ApiError::invalid(format!("the body is not valid JSON: {error}")).with_code("invalid_json")
+    })?;
     if tape.root().kind() == Kind::Object {
         return Ok(tape);
     }

@@ -38,9 +38,7 @@ impl ItemPage {
     /// assert_eq!(list["has_more"], true);
     /// # Ok::<(), toolcrib_wire::api::ApiError>(())
     /// ```
-    pub fn read<'a>(
-        query: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, ApiError> {
+    pub fn read<'a>(query: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, ApiError> {
         let mut page = Self::default();
         for (key, value) in query {
             match key {
@@ -48,8 +46,9 @@ impl ItemPage {
                 "after" => page.after = Some(value.to_owned()),
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=100).contains(limit));
-                    page.limit = limit
-                        .ok_or_else(|| wrong(key, "`limit` must be a whole number from 1 to 100"))?;
+                    page.limit = limit.ok_or_else(|| {
+                        wrong(key, "`limit` must be a whole number from 1 to 100")
+                    })?;
                 }
                 "order" => {
                     page.is_ascending = match value {

@@ -23,8 +23,8 @@ pub use event::{EventName, ResponseEvent};
 pub use kind::CallKind;
 pub use lists::{ItemPage, compaction, compaction_item, deleted, input_tokens};
 pub use request::{
-    AllowedTool, ApprovalAnswer, BuiltInKind, BuiltInTool, CompactRequest, CustomTool, FunctionTool,
-    Include, InputItem, InputKind, McpApproval, McpServer, ModelOptions, RequestTool,
+    AllowedTool, ApprovalAnswer, BuiltInKind, BuiltInTool, CompactRequest, CustomTool,
+    FunctionTool, Include, InputItem, InputKind, McpApproval, McpServer, ModelOptions, RequestTool,
     RequestToolChoice, ResponseRequest, Submission, SubmissionKind, TextFormat,
 };
 pub use required_action::{OutstandingCall, RequiredAction};

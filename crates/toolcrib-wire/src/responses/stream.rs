@@ -225,11 +225,7 @@ impl ResponseStream {
         self.ended(result, is_cancelled)
     }
 
-    fn ended(
-        &mut self,
-        result: &ToolResult,
-        cancelled: bool,
-    ) -> Result<Finished, StreamError> {
+    fn ended(&mut self, result: &ToolResult, cancelled: bool) -> Result<Finished, StreamError> {
         let call_id = result.call_id();
         let item = self.open_item(call_id)?;
         if result.is_success() && item.arguments.is_none() {

@@ -160,7 +160,8 @@ impl RequestToolChoice {
             None => false,
         };
         let given = member(choice, "tools").ok_or_else(|| missing(choice, "tools"))?;
-        let tools: Vec<AllowedTool> = list(given)?.map(AllowedTool::read).collect::<Result<_, _>>()?;
+        let tools: Vec<AllowedTool> =
+            list(given)?.map(AllowedTool::read).collect::<Result<_, _>>()?;
         if tools.is_empty() {
             return Err(wrong_value(given, "must name at least one tool"));
         }

@@ -36,7 +36,9 @@ impl Inputs {
         for (index, item) in list(value)?.enumerate() {
             refuse(item)?;
             let kind = kind_of(index, item, &inputs.calls)?;
-            inputs.push(index, kind, item.source()).map_err(|problem| wrong_value(item, problem))?;
+            inputs
+                .push(index, kind, item.source())
+                .map_err(|problem| wrong_value(item, problem))?;
         }
         Ok(inputs.items)
     }

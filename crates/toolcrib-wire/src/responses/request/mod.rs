@@ -18,7 +18,9 @@ pub use include::Include;
 pub use input_item::{ApprovalAnswer, InputItem, InputKind, Submission, SubmissionKind};
 pub use options::{ModelOptions, TextFormat};
 pub use response::ResponseRequest;
-pub use tools::{BuiltInKind, BuiltInTool, CustomTool, FunctionTool, McpApproval, McpServer, RequestTool};
+pub use tools::{
+    BuiltInKind, BuiltInTool, CustomTool, FunctionTool, McpApproval, McpServer, RequestTool,
+};
 
 pub(crate) use content::parts_at;
 pub(crate) use input::Inputs;

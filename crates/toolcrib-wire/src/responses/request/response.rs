@@ -110,7 +110,10 @@ impl ResponseRequest {
         let root = tape.root();
         let kind = member(root, "type").ok_or_else(|| missing(root, "type"))?;
         if !kind.equals("response.create") {
-            return Err(wrong_value(kind, "must be `response.create`; there are no other messages"));
+            return Err(wrong_value(
+                kind,
+                "must be `response.create`; there are no other messages",
+            ));
         }
         let body = member(root, "response").filter(|body| body.kind() == Kind::Object);
         Self::of(body.unwrap_or(root), true)
@@ -213,7 +216,9 @@ impl ResponseRequest {
             }
             "moderation" | "access_programs" => return Err(unsupported(value, "leave it out")),
             // They steer the provider's own cache or its logs.
-            "prompt_cache_retention" | "prompt_cache_options" | "client_metadata"
+            "prompt_cache_retention"
+            | "prompt_cache_options"
+            | "client_metadata"
             | "personality" => {
                 self.unused.push(key.to_owned());
             }

@@ -274,7 +274,10 @@ impl RequestTool {
                 // Hints for the provider's own handling of tools. Every tool is sent to the model at once.
                 "defer_loading" | "async" => {
                     if flag(value)? {
-                        return Err(unsupported(value, "leave it out; every tool is offered at once and answered in turn"));
+                        return Err(unsupported(
+                            value,
+                            "leave it out; every tool is offered at once and answered in turn",
+                        ));
                     }
                 }
                 "output_schema" | "allowed_callers" | "cache_control" => {
@@ -301,7 +304,10 @@ impl RequestTool {
                 "type" if tool.index() == of.index() => {}
                 "defer_loading" | "async" => {
                     if flag(value)? {
-                        return Err(unsupported(value, "leave it out; every tool is offered at once and answered in turn"));
+                        return Err(unsupported(
+                            value,
+                            "leave it out; every tool is offered at once and answered in turn",
+                        ));
                     }
                 }
                 "allowed_callers" => return Err(unsupported(value, "leave it out")),

@@ -249,12 +249,7 @@ impl ResponseWriter {
 
     fn finish_item(&mut self, place: &ItemPosition, item: Value, out: &mut Vec<StreamEvent>) {
         let item = self.settings.dialect.item(item, self.settings.include);
-        out.push(item_event(
-            &mut self.stream.numbering,
-            "response.output_item.done",
-            place,
-            &item,
-        ));
+        out.push(item_event(&mut self.stream.numbering, "response.output_item.done", place, &item));
         self.stream.output.insert(place.output_index, item);
     }
 

@@ -163,6 +163,12 @@ pub enum JournalEntry {
         /// The calls.
         calls: Vec<StartedCall>,
     },
+    /// One of several calls ended whose tool is neither read-only nor idempotent. Its final answer follows when all have
+    /// ended, and may be shorter. If the process ends before, this is the answer.
+    CallEnded {
+        /// The answer.
+        result: Box<ToolResult>,
+    },
     /// A call got its final answer.
     CallFinished {
         /// The answer.
@@ -273,6 +279,7 @@ impl JournalEntry {
             Self::SummaryRequested { .. } => "summary_requested",
             Self::Compacted(_) => "compacted",
             Self::CallsStarted { .. } => "calls_started",
+            Self::CallEnded { .. } => "call_ended",
             Self::CallFinished { .. } => "call_finished",
             Self::CallSuspended { .. } => "call_suspended",
             Self::CallResolved { .. } => "call_resolved",

@@ -1,8 +1,10 @@
 //! Runs the calls of a turn. Calls of tools for polling are not made too often.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use toolcrib_core::events::{Event, EventReader};
 use toolcrib_core::fingerprint::Fingerprint;
@@ -50,9 +52,23 @@ impl Driver<'_> {
         if !self.wait_for_poll(&calls).await {
             return Ok(());
         }
+        // The results of these would be lost with this process if others of the round still ran then.
+        let is_kept = |call: &&StartedCall| !call.repeatable && started.len() > 1;
+        let kept: HashSet<CallId> =
+            started.iter().filter(is_kept).map(|call| call.id.clone()).collect();
         self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;
         let (turn, events) = self.watched(turn);
-        let answers = self.perform(&turn, events, Box::pin(turn.start_batch(calls))).await;
+        let (sender, ended) = mpsc::unbounded_channel();
+        let tell = move |result: &ToolResult| {
+            if kept.contains(result.call_id()) {
+                // The receiver lives as long as the calls run.
+                let _ = sender.send(result.clone());
+            }
+        };
+        self.ended = Some(ended);
+        let work = Box::pin(turn.start_batch_telling(calls, &tell));
+        let answers = self.perform(&turn, events, work).await;
+        self.ended = None;
         let entry = |answer| match answer {
             Answer::Done(result) => finished(result),
             Answer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },

@@ -1,17 +1,51 @@
-//! Requests of other processes to cancel a run.
+//! Cancels runs, also those that other processes drive.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use toolcrib_core::run::{Journal, RunId};
+use toolcrib_core::suspension::StoreError;
 
 use super::control::RunControl;
 use super::driver::Driver;
+use super::{Agent, AgentError, RunReport};
 
 /// How often the journal is asked for a request.
 const EVERY: Duration = Duration::from_millis(500);
+/// How often a run that another process was asked to cancel is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Agent {
+    /// Cancels a run with its waiting calls, unless this process drives it ([`RunControl`]). If another process drives
+    /// it, that one [is asked](Self::request_cancel), and this waits up to `wait` until it has done so. Fails with
+    /// [`StoreError::Claimed`] if it is still at work then: it cancels the run when its current work lets it.
+    pub async fn cancel_within(
+        &self,
+        run: &RunId,
+        reason: impl Into<String>,
+        wait: Duration,
+    ) -> Result<RunReport, AgentError> {
+        let reason = reason.into();
+        let mut asked = None;
+        loop {
+            let claimed = match self.cancel(run, reason.as_str()).await {
+                Err(AgentError::Store(claimed @ StoreError::Claimed { .. })) => claimed,
+                done => return done,
+            };
+            match asked {
+                None => {
+                    self.request_cancel(run, reason.as_str()).await?;
+                    asked = Some(Instant::now());
+                }
+                Some(asked) if asked.elapsed() > wait => return Err(claimed.into()),
+                Some(_) => {}
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
 
 /// Looks for a request to cancel a run while this process works on it.
 pub(super) struct CancelRequests {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use toolcrib_core::Turn;
 use toolcrib_core::run::{Claim, RunId};
-use toolcrib_tool::CallId;
+use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::Item;
 use tracing::Instrument as _;
 
@@ -43,6 +44,8 @@ pub(super) struct Driver<'a> {
     pub(super) stored: BTreeMap<CallId, String>,
     /// The turn of the current round.
     pub(super) turn: Option<Turn>,
+    /// The results of running calls that have to be recorded before the other calls of the round have ended.
+    pub(super) ended: Option<UnboundedReceiver<ToolResult>>,
     /// When each tool for polling was called last.
     pub(super) polled: HashMap<Arc<str>, Instant>,
     _inbox: OpenInbox,
@@ -105,6 +108,7 @@ impl<'a> Driver<'a> {
             reads_outputs: None,
             stored: BTreeMap::new(),
             turn: None,
+            ended: None,
             polled: HashMap::new(),
             _inbox: inbox,
             _driven: driven,
@@ -136,6 +140,7 @@ impl<'a> Driver<'a> {
             reads_outputs: None,
             stored: BTreeMap::new(),
             turn: None,
+            ended: None,
             polled: HashMap::new(),
             _inbox: inbox,
             _driven: guard,

@@ -160,6 +160,10 @@ fn entry_members(entry: &JournalEntry) -> Option<Map<String, Value>> {
             let said: Vec<Value> = items.iter().map(|item| item_value(item, names)).collect();
             object(json!({"items": said, "usage": usage, "cost_nanodollars": cost, "stop": stop}))
         }
+        JournalEntry::CallEnded { result } => {
+            let result: Value = serde_json::from_str(&result.to_json()).ok()?;
+            object(json!({"result": result}))
+        }
         JournalEntry::CallFinished { result, repetition } => {
             let result: Value = serde_json::from_str(&result.to_json()).ok()?;
             object(json!({"result": result, "repetition": repetition}))

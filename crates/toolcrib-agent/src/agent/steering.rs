@@ -5,7 +5,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
+use toolcrib_tool::ToolResult;
 use toolcrib_wire::model::Item;
 
 use super::driver::Driver;
@@ -109,19 +111,33 @@ impl Drop for OpenInbox {
     }
 }
 
+/// The next result to record; never, if there is none to come.
+async fn next_ended(ended: Option<&mut UnboundedReceiver<ToolResult>>) -> Option<ToolResult> {
+    match ended {
+        Some(ended) => ended.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Driver<'_> {
-    /// Does work, and records meanwhile what is said to the run.
+    /// Does work, and records meanwhile what is said to the run, and which of its calls have ended.
     pub(super) async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let inbox = Arc::clone(self.control.inbox());
         loop {
-            tokio::select! {
+            let ended = tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = inbox.arrived() => {}
-            }
+                () = inbox.arrived() => None,
+                Some(result) = next_ended(self.ended.as_mut()) => Some(result),
+            };
             // The work goes on meanwhile: it may use the same database.
-            let mut recording = pin!(self.record_said());
+            let mut recording = pin!(async {
+                if let Some(result) = ended {
+                    self.record_ended(result).await;
+                }
+                self.record_said().await;
+            });
             tokio::select! {
                 biased;
                 () = &mut recording => {}
@@ -146,15 +162,28 @@ impl Driver<'_> {
         }
     }
 
-    /// Records input. Unlike other steps it is applied once it is stored: if that fails, the run goes on without it.
+    /// Records the result of a call before the other calls of its round have ended.
+    async fn record_ended(&mut self, result: ToolResult) {
+        let ended = JournalEntry::CallEnded { result: Box::new(result) };
+        if let Err(error) = self.record(ended).await {
+            // It is recorded with the other results, unless this process is killed before.
+            tracing::debug!(run = %self.id, %error, "the result of a call is not recorded yet");
+        }
+    }
+
+    /// Records input.
     async fn record_steered(&mut self, items: Vec<Item>) -> Result<(), AgentError> {
         if !items.iter().all(|item| matches!(item, Item::Input(_))) {
             let problem = "takes messages only";
             return Err(AgentError::NotNow { run: self.id.clone(), problem });
         }
+        self.record(JournalEntry::Steered { items }).await
+    }
+
+    /// Records an entry. Unlike other steps it is applied once it is stored: if that fails, the run goes on without it.
+    async fn record(&mut self, entry: JournalEntry) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
-        let (row, body) =
-            masked_row(&mask, JournalRow { at, entry: JournalEntry::Steered { items } })?;
+        let (row, body) = masked_row(&mask, JournalRow { at, entry })?;
         let (after, stored) = (self.run.version(), entry_of(Some(&self.run), &row, body));
         let claim = Some(self.claim());
         self.agent.journal.append(&self.id, after, &[stored], claim).await?;

@@ -197,6 +197,13 @@ impl AgentRun {
             }
             JournalEntry::Compacted(compacted) => self.shorten(compacted)?,
             JournalEntry::CallsStarted { calls } => self.start(calls)?,
+            JournalEntry::CallEnded { result } => {
+                let id = result.call_id().clone();
+                if !self.lost_calls().any(|running| *running == id) {
+                    return Err("it ends a call that does not run");
+                }
+                self.update(id.as_str(), CallState::Ended(result))?;
+            }
             JournalEntry::CallFinished { result, repetition } => {
                 let id = result.call_id().clone();
                 self.update(id.as_str(), CallState::Done(result))?.is_repetition = repetition;
@@ -376,7 +383,9 @@ impl AgentRun {
                 CallState::Waiting(_) => {
                     return Err("it starts a call that waits and cannot be repeated");
                 }
-                CallState::Done(_) => return Err("it starts a call that has an answer"),
+                CallState::Ended(_) | CallState::Done(_) => {
+                    return Err("it starts a call that has an answer");
+                }
             }
             call.state = CallState::Started;
             call.started = Some(started);
@@ -457,6 +466,9 @@ impl AgentRun {
     fn finish(&mut self, outcome: Outcome) {
         if let Phase::Calling { calls, .. } = &mut self.phase {
             for call in calls {
+                if let CallState::Ended(result) = &call.state {
+                    call.state = CallState::Done(result.clone());
+                }
                 if !call.is_done() {
                     let error = ToolError::new(
                         ErrorKind::Cancelled,

@@ -31,6 +31,8 @@ pub(super) enum CallState {
     Planned,
     /// It was started; nothing is known of it since.
     Started,
+    /// It has ended, and others of its round have not: its final answer may become shorter.
+    Ended(Box<ToolResult>),
     /// It waits.
     Waiting(Box<Suspension>),
     /// It has its answer.
@@ -57,7 +59,7 @@ impl RoundCall {
         let lost = match &self.state {
             CallState::Planned => None,
             CallState::Started => self.started.clone(),
-            CallState::Waiting(_) | CallState::Done(_) => return None,
+            CallState::Ended(_) | CallState::Waiting(_) | CallState::Done(_) => return None,
         };
         Some(PlannedCall::new(
             self.id.clone(),

@@ -276,7 +276,7 @@ impl AgentRun {
         let answer = |call: &RoundCall| match &call.state {
             CallState::Waiting(suspension) => Some(Answer::Suspended(suspension.clone())),
             CallState::Done(result) => Some(Answer::Done((**result).clone())),
-            CallState::Planned | CallState::Started => None,
+            CallState::Planned | CallState::Started | CallState::Ended(_) => None,
         };
         self.calls().iter().filter_map(answer).collect()
     }

@@ -76,7 +76,7 @@ impl AgentRun {
         if planned.is_empty() { Step::Wait } else { Step::Call(planned) }
     }
 
-    /// The answers to calls that must not run.
+    /// The answers to calls that must not run, or whose final answer was lost with their process.
     fn answers_without_running(
         &self,
         calls: &[RoundCall],
@@ -89,6 +89,11 @@ impl AgentRun {
             let mut repetition = false;
             let error = match (&call.state, refusal) {
                 (CallState::Waiting(_) | CallState::Done(_), _) => continue,
+                (CallState::Ended(result), _) => {
+                    let result = result.clone();
+                    answers.push(JournalEntry::CallFinished { result, repetition });
+                    continue;
+                }
                 (CallState::Started, _) if call.is_repeatable() => continue,
                 (CallState::Started, _) => lost(),
                 (CallState::Planned, Some(refusal)) => refusal.error(),

@@ -70,7 +70,7 @@ async fn a_run_continues_after_its_process_died_at_any_row() {
                 JournalEntry::CallsStarted { calls } => {
                     started.extend(calls.iter().map(|call| call.id.as_str().to_owned()));
                 }
-                JournalEntry::CallFinished { result, .. } => {
+                JournalEntry::CallEnded { result } | JournalEntry::CallFinished { result, .. } => {
                     finished.insert(result.call_id().as_str().to_owned());
                 }
                 _ => {}
@@ -87,6 +87,39 @@ async fn a_run_continues_after_its_process_died_at_any_row() {
         if end >= 5 && !lost && writes == 0 {
             assert_eq!(said, transcript(&undisturbed), "died after row {end}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_ended_keeps_its_result_although_its_process_dies_while_another_call_runs() {
+    let journal = Arc::new(MemoryRuns::new());
+    let counts = Arc::new(Counts::default());
+    let calls = ScriptedTurn::call("write", json!({})).and_call("slow", json!({}));
+    let model = Arc::new(ScriptedModel::new([calls]));
+    let agent = builder(&counts, model).journal(journal.clone()).build();
+    let run = agent.begin("Work.").await.unwrap().id().clone();
+    let working = tokio::spawn({
+        let run = run.clone();
+        async move { agent.resume(&run).await.map(drop) }
+    });
+    let left = loop {
+        let left = rows(&journal, &run).await;
+        if left.iter().any(|row| matches!(row.entry, JournalEntry::CallEnded { .. })) {
+            break left;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    working.abort();
+    for end in [left.len() - 1, left.len()] {
+        let (report, counts) = resumed(&left[..end]).await;
+        let said = transcript(&report).join("\n");
+        assert_eq!(counts[1], 1, "only the script's next call runs: {said}");
+        assert_eq!(
+            said.contains("written, for the 1. time\ncall_1_1"),
+            end == left.len(),
+            "{said}"
+        );
+        assert!(said.contains("slow: whether the tool ran is not known"), "{said}");
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct Problem {
     kind: &'static str,
     detail: String,
     call: Option<Box<CallResult>>,
+    run: Option<String>,
     retry_after: Option<Duration>,
     nothing_done: bool,
 }
@@ -54,13 +55,16 @@ pub(crate) struct ProblemBody<'a> {
     /// The answer of the call, if a call has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a CallResult>,
+    /// The run that the request had begun before its answer was lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let kind = kind_of(status);
         let detail = detail.into();
-        Self { status, kind, detail, call: None, retry_after: None, nothing_done: false }
+        Self { status, kind, detail, call: None, run: None, retry_after: None, nothing_done: false }
     }
 
     /// A request that is well-formed but invalid.
@@ -87,6 +91,12 @@ impl Problem {
     /// States that nothing was done, so that the same request can be sent again.
     pub(crate) fn nothing_done(mut self) -> Self {
         self.nothing_done = true;
+        self
+    }
+
+    /// Names the run that the request had begun.
+    pub(crate) fn of_run(mut self, run: String) -> Self {
+        self.run = Some(run);
         self
     }
 
@@ -117,6 +127,7 @@ impl Problem {
             kind: error.kind().as_str(),
             detail: error.message().to_owned(),
             call: Some(Box::new(CallResult::from(result))),
+            run: None,
             retry_after: error.retry_after(),
         }
     }
@@ -129,6 +140,7 @@ impl Problem {
             detail: &self.detail,
             kind: self.kind,
             result: self.call.as_deref(),
+            run: self.run.as_deref(),
         };
         // Strings, numbers and JSON values always serialise.
         json_text(&body).unwrap_or_default()

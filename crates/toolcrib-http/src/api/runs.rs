@@ -177,8 +177,10 @@ pub(crate) async fn start(
     let request = Request::of(&headers, &client.key_owner, &["runs"], &body)?;
     let own = api.clone();
     let work: BoxFuture<'static, Response> = if content.root().get("calls").is_none() {
-        let wanted = content.read()?;
-        Box::pin(async move { agent_runs::start(&own, &client, wanted).await.into_response() })
+        let (wanted, key) = (content.read()?, request.as_ref().map(|one| one.key().clone()));
+        Box::pin(async move {
+            agent_runs::start(&own, &client, wanted, key.as_ref()).await.into_response()
+        })
     } else {
         let calls = PreparedCalls::several(&id, &content)?;
         Box::pin(async move { started(&own, &client, calls).await.into_response() })

@@ -5,6 +5,7 @@ use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
+use toolcrib_core::run::RunId;
 use toolcrib_tool::BoxFuture;
 
 use crate::idempotency::store::{
@@ -31,6 +32,7 @@ struct AnswerTable {
 struct Entry {
     request: String,
     claimed: Instant,
+    run: Option<String>,
     answer: Option<StoredResponse>,
 }
 
@@ -61,7 +63,7 @@ impl MemoryAnswers {
             // answer was abandoned.
             return Ok(match entry.answer.clone() {
                 Some(answer) => Claim::Answered { request, answer },
-                None => Claim::Lost { request },
+                None => Claim::Lost { request, run: entry.run.clone() },
             });
         }
         let all = kept.entries.len();
@@ -76,7 +78,7 @@ impl MemoryAnswers {
                 None => full,
             }
         })?;
-        let entry = Entry { request: request.to_owned(), claimed: now, answer: None };
+        let entry = Entry { request: request.to_owned(), claimed: now, run: None, answer: None };
         kept.entries.insert(key.clone(), entry);
         kept.claimed.push_back((now, key.clone()));
         kept.clients.entry(key.client().to_owned()).or_default().keys += 1;
@@ -137,6 +139,17 @@ impl AnswerStore for MemoryAnswers {
         Box::pin(ready(Ok(())))
     }
 
+    fn note_run<'a>(
+        &'a self,
+        key: &'a AnswerKey,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<(), AnswerError>> {
+        if let Some(entry) = self.kept().entries.get_mut(key) {
+            entry.run = Some(run.to_string());
+        }
+        Box::pin(ready(Ok(())))
+    }
+
     fn release<'a>(&'a self, key: &'a AnswerKey) -> BoxFuture<'a, Result<(), AnswerError>> {
         let mut kept = self.kept();
         if kept.entries.get(key).is_some_and(|entry| entry.answer.is_none()) {
@@ -186,8 +199,11 @@ mod tests {
         let store = MemoryAnswers::default();
         let key = key("ada", "a");
         assert_eq!(store.claim(&key, "1").await.unwrap(), Claim::New);
-        let lost = Claim::Lost { request: "1".to_owned() };
-        assert_eq!(store.claim(&key, "1").await.unwrap(), lost);
+        let lost = |run| Claim::Lost { request: "1".to_owned(), run };
+        assert_eq!(store.claim(&key, "1").await.unwrap(), lost(None));
+        let run = RunId::random().unwrap();
+        store.note_run(&key, &run).await.unwrap();
+        assert_eq!(store.claim(&key, "1").await.unwrap(), lost(Some(run.to_string())));
         store.release(&key).await.unwrap();
         assert_eq!(store.claim(&key, "2").await.unwrap(), Claim::New);
     }

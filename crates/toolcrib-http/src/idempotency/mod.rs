@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use toolcrib_core::run::RunId;
 
 use crate::api::Api;
 use crate::api::problem::{NothingDone, Problem};
@@ -23,8 +24,8 @@ use crate::idempotency::unstored::{UnstoredAnswer, UnstoredAnswers};
 const KEY: &str = "idempotency-key";
 /// Marks an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// When a request is worth repeating whose key could not be stored: the store tries again as often.
-const STORE_RETRY: Duration = Duration::from_secs(2);
+/// When a request is worth repeating that could not be stored: the store tries again as often.
+pub(crate) const STORE_RETRY: Duration = Duration::from_secs(2);
 /// The longest key, in bytes.
 const KEY_MAX: usize = 256;
 
@@ -61,6 +62,11 @@ impl Request {
         }
         let content = content.update(body).finalize().to_hex().to_string();
         Ok(Some(Self { key: AnswerKey::new(client.as_ref(), key), content }))
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &AnswerKey {
+        &self.key
     }
 
     /// Refuses a key where it cannot be honoured.
@@ -179,8 +185,17 @@ impl Idempotency {
             answered.await?;
         }
         let settled =
-            answer.wait_for(Option::is_some).await.map_err(|_| outcome_unknown())?.clone();
+            answer.wait_for(Option::is_some).await.map_err(|_| outcome_unknown(None))?.clone();
         Ok(settled.map(|settled| settled.into_response(is_first)).unwrap_or_default())
+    }
+}
+
+impl Idempotency {
+    /// Notes the run that a request with a key has begun. If the answer is lost, a repeated request is told the run.
+    pub(crate) async fn note_run(&self, key: &AnswerKey, run: &RunId) {
+        if let Err(error) = self.store.note_run(key, run).await {
+            tracing::warn!(%run, %error, "the run of a request with an Idempotency-Key could not be noted with the key");
+        }
     }
 }
 
@@ -223,11 +238,13 @@ async fn once(
     let refused = match store.claim(key, content).await {
         Ok(Claim::New) => None,
         Ok(
-            Claim::Answered { request, .. } | Claim::Working { request } | Claim::Lost { request },
+            Claim::Answered { request, .. }
+            | Claim::Working { request }
+            | Claim::Lost { request, .. },
         ) if request != content => Some(another_request()),
         Ok(Claim::Answered { answer, .. }) => return RequestOutcome::before(answer),
         Ok(Claim::Working { .. }) => Some(busy()),
-        Ok(Claim::Lost { .. }) => Some(outcome_unknown()),
+        Ok(Claim::Lost { run, .. }) => Some(outcome_unknown(run)),
         Err(AnswerError::Full(full)) => {
             let detail = format!(
                 "{full}: send the request without a key, or wait until the oldest key expires"
@@ -275,7 +292,16 @@ fn busy() -> Problem {
     Problem::new(StatusCode::CONFLICT, detail).retry_after(Duration::from_secs(1))
 }
 
-fn outcome_unknown() -> Problem {
+fn outcome_unknown(run: Option<String>) -> Problem {
+    if let Some(run) = run {
+        let detail = format!(
+            "the first request with this Idempotency-Key began the run {run}, and no answer of it was stored, because its \
+             server ended or its disk was full: look at the run, and resume or cancel it"
+        );
+        return Problem::new(StatusCode::FAILED_DEPENDENCY, detail)
+            .kind("outcome_unknown")
+            .of_run(run);
+    }
     let detail = "the first request with this Idempotency-Key was begun, and no answer of it was stored, \
                   because its server ended or its disk was full: it may have had its effect. Look before you send it again under a \
                   new key";

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolcrib_core::bounds::{Bounds, Full};
+use toolcrib_core::run::RunId;
 use toolcrib_tool::BoxFuture;
 
 /// Stores the outcomes of requests with an `Idempotency-Key`.
@@ -28,6 +29,13 @@ pub trait AnswerStore: fmt::Debug + Send + Sync + 'static {
         &'a self,
         key: &'a AnswerKey,
         answer: &'a StoredResponse,
+    ) -> BoxFuture<'a, Result<(), AnswerError>>;
+
+    /// Notes the run that the request has begun whose key this store has claimed. If the claim is lost, it names the run.
+    fn note_run<'a>(
+        &'a self,
+        key: &'a AnswerKey,
+        run: &'a RunId,
     ) -> BoxFuture<'a, Result<(), AnswerError>>;
 
     /// Forgets a key that this store has claimed, because nothing was done.
@@ -82,6 +90,8 @@ pub enum Claim {
     Lost {
         /// The digest of the request that claimed it.
         request: String,
+        /// The run that the request had begun, if it was one for a run.
+        run: Option<String>,
     },
 }
 

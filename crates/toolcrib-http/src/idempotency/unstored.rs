@@ -83,6 +83,7 @@ mod tests {
     use axum::http::StatusCode;
     use axum::response::{IntoResponse as _, Response};
     use futures_util::future::lazy;
+    use toolcrib_core::run::RunId;
     use toolcrib_tool::BoxFuture;
 
     use super::super::{RequestOutcome, once};
@@ -131,6 +132,17 @@ mod tests {
             Box::pin(async move {
                 self.room()?;
                 self.answers.settle(key, answer).await
+            })
+        }
+
+        fn note_run<'a>(
+            &'a self,
+            key: &'a AnswerKey,
+            run: &'a RunId,
+        ) -> BoxFuture<'a, Result<(), AnswerError>> {
+            Box::pin(async move {
+                self.room()?;
+                self.answers.note_run(key, run).await
             })
         }
 

@@ -1,6 +1,7 @@
 //! Stores answers to requests with an `Idempotency-Key` as rows.
 
 use toolcrib_core::bounds::Full;
+use toolcrib_core::run::RunId;
 use toolcrib_http::{AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, StoredResponse};
 use toolcrib_tool::BoxFuture;
 
@@ -34,24 +35,27 @@ impl Answers {
 struct AnswerRow {
     claimed_by: Epoch,
     request: String,
+    run: Option<String>,
     answer: Option<(u16, String, String)>,
 }
 
 impl AnswerRow {
     fn of(tx: &Tx<'_>, key: &str) -> Result<Option<Self>, DatabaseError> {
-        let sql = "SELECT claimed_by, request, status, headers, body FROM answers WHERE key = ?1";
+        let sql =
+            "SELECT claimed_by, request, status, headers, body, run FROM answers WHERE key = ?1";
         tx.one(sql, [key], |row| {
             let status: Option<u16> = row.get(2)?;
             let answer = match status {
                 Some(status) => Some((status, row.get(3)?, row.get(4)?)),
                 None => None,
             };
-            Ok(Self { claimed_by: row.get(0)?, request: row.get(1)?, answer })
+            let (claimed_by, request, run) = (row.get(0)?, row.get(1)?, row.get(5)?);
+            Ok(Self { claimed_by, request, run, answer })
         })
     }
 
     fn claim(self, tx: &Tx<'_>) -> Result<Claim, AnswerError> {
-        let Self { claimed_by, request, answer } = self;
+        let Self { claimed_by, request, run, answer } = self;
         if let Some((status, headers, body)) = answer {
             let headers = serde_json::from_str(&headers)
                 .map_err(|error| AnswerError::Failed(format!("an answer is damaged: {error}")))?;
@@ -64,7 +68,7 @@ impl AnswerRow {
         if claimed_by != tx.server && tx.is_alive(claimed_by)? {
             return Ok(Claim::Working { request });
         }
-        Ok(Claim::Lost { request })
+        Ok(Claim::Lost { request, run })
     }
 }
 
@@ -151,6 +155,22 @@ impl AnswerStore for Answers {
                 }
             };
             self.database.write(settle).await
+        })
+    }
+
+    fn note_run<'a>(
+        &'a self,
+        key: &'a AnswerKey,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<(), AnswerError>> {
+        Box::pin(async move {
+            let (key, run) = (key.digest(), run.to_string());
+            let note = move |tx: &Tx<'_>| -> Result<(), AnswerError> {
+                let sql = "UPDATE answers SET run = ?1 WHERE key = ?2 AND claimed_by = ?3";
+                tx.execute(sql, (run, key, tx.server))?;
+                Ok(())
+            };
+            self.database.write(note).await
         })
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use toolcrib_core::run::RunId;
 use toolcrib_http::{
     AnswerError, AnswerKey, AnswerLimits, AnswerStore, Claim, MemoryAnswers, StoredResponse,
 };
@@ -106,8 +107,10 @@ async fn two_servers_never_work_on_one_key_and_a_dead_servers_claim_ends_at_once
     assert_eq!(second.claim(&key("a"), "1").await.expect("known"), answered());
 
     assert_eq!(first.claim(&key("b"), "1").await.expect("new"), Claim::New);
+    let run = RunId::random().expect("randomness");
+    first.note_run(&key("b"), &run).await.expect("noted");
     drop((first, first_database));
-    let lost = Claim::Lost { request: "1".to_owned() };
+    let lost = Claim::Lost { request: "1".to_owned(), run: Some(run.to_string()) };
     let mut known = second.claim(&key("b"), "1").await.expect("known");
     // The first server's thread ends by itself.
     for _ in 0..100 {

@@ -18,7 +18,7 @@ use toolcrib_agent::{
     SteerError,
 };
 use toolcrib_core::run::{RunId, Seq};
-use toolcrib_core::suspension::{Resolution, Suspension, Waiting};
+use toolcrib_core::suspension::{Resolution, StoreError, Suspension, Waiting};
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{
     AgentItemId, AgentRunBudget, AgentRunControl, AgentRunError, AgentRunEvent, AgentRunFollowers,
@@ -29,6 +29,9 @@ use toolcrib_tool::{BoxFuture, visible};
 
 use super::{AgentName, AgentSetupError, items};
 use crate::Toolcrib;
+
+/// How long the cancellation of a run waits for another process that works on it.
+const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
 impl AgentRuns for Toolcrib {
     fn begin(
@@ -279,7 +282,13 @@ async fn performed(
             Box::pin(agent.resolve_with(run, &call, *resolution, control)).await
         }
         AgentRunStep::Submit(outputs) => Box::pin(agent.submit(run, outputs)).await,
-        AgentRunStep::Cancel(reason) => Box::pin(agent.cancel(run, reason)).await,
+        AgentRunStep::Cancel(reason) => {
+            match Box::pin(agent.cancel_within(run, reason, CANCEL_WAIT)).await {
+                // The report says how far it is.
+                Err(AgentError::Store(StoreError::Claimed { .. })) => return Ok(()),
+                done => done,
+            }
+        }
     };
     done.map(drop).map_err(problem)
 }

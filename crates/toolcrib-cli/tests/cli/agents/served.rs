@@ -131,6 +131,25 @@ async fn a_run_in_the_background_is_paused_by_a_stop_of_the_server_and_cancelled
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_at_work_in_another_server_process_is_cancelled_over_http() {
+    let (_model, crib) = served(Wire::Chat, [ModelReply::call("nap", json!({}))]).await;
+    let (first, second) = (Http::start(&crib, ""), Http::start(&crib, ""));
+    let start = json!({"input": "Sleep.", "agent": "default", "background": true});
+    let (status, run) = post(&first, "/v1/runs", &start);
+    assert_eq!(status, 201, "{run}");
+    let path = path(&run);
+    wait_for(&crib, "began");
+    let (status, run) = post(&second, &format!("{path}/cancel"), &json!({}));
+    assert_eq!((status, &run["status"]), (200, &json!("cancelled")), "{run}");
+    assert_eq!(run["reason"], "the client cancelled the run", "{run}");
+    let run = until(&first, &path, "cancelled");
+    let rows = first.ask(&format!("GET {path}/events"), None).body;
+    assert!(rows.contains("withdrawn"), "its call is answered: {run} {rows}");
+    let (status, _) = post(&second, &format!("{path}/cancel"), &json!({}));
+    assert_eq!(status, 409, "it is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn runs_of_agents_belong_to_their_identity_and_decisions_need_the_right() {
     let replies = [ModelReply::call("note", json!({"text": "x"}))];
     let (model, crib) = served(Wire::Anthropic, replies).await;

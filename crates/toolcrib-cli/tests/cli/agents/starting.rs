@@ -5,8 +5,9 @@ use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::Reply;
 
 use super::harness::{KEY, served};
-use super::served::{path, post};
+use super::served::{path, post, wait_for};
 use super::sub_agents::offered;
+use crate::harness::connection::Connection;
 use crate::harness::http::Http;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,6 +42,38 @@ async fn a_run_has_only_the_tools_it_began_with_wherever_it_goes_on() {
     }
     assert!(!crib.path().join("notes.txt").exists());
     assert_eq!(model.violations(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_whose_server_was_killed_is_told_the_run_that_it_began() {
+    let replies = [Reply::call("nap", json!({})), Reply::text("Awake.")];
+    let (_model, crib) = served(Wire::Chat, replies).await;
+    let mut first = Http::start(&crib, "");
+    let start = json!({"input": "Sleep."});
+    let ask = |server: &Http| {
+        let connection = Connection::open(&server.address, &server.token);
+        connection?.ask("POST /v1/runs", &[("idempotency-key", "k")], &start)
+    };
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ask(&first));
+        wait_for(&crib, "began");
+        let listed = first.ask("GET /v1/runs", None).json();
+        assert_eq!(listed["runs"][0]["active"], true, "{listed}");
+        first.server.signal("KILL");
+        assert!(asking.join().expect("a thread").is_err(), "its server has ended");
+    });
+    first.server.ended();
+    let second = Http::start(&crib, "");
+    std::fs::write(crib.path().join("awake"), "").expect("a file");
+    for _ in 0..2 {
+        let lost = ask(&second).expect("an answer");
+        assert_eq!((lost.status, &lost.body["kind"]), (424, &json!("outcome_unknown")), "{lost:?}");
+        let run = lost.body["run"].as_str().expect("the run");
+        let said = lost.body["detail"].as_str().expect("a text");
+        assert!(said.contains(run), "{said}");
+        let (status, run) = post(&second, &format!("/v1/runs/{run}/resume"), &json!({}));
+        assert_eq!((status, &run["text"]), (200, &json!("Awake.")), "{run}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ mod barrier;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use toolcrib_tool::ToolCall;
+use toolcrib_tool::{ToolCall, ToolResult};
 
 pub(crate) use self::barrier::{Barrier, Presence};
 use crate::Turn;
@@ -41,11 +41,19 @@ impl BatchOptions {
     }
 }
 
+/// Hears of each result as soon as its call has ended.
+pub(crate) type ResultListener<'a> = dyn Fn(&ToolResult) + Send + Sync + 'a;
+
 /// Runs the calls. A tool with `parallel: false` runs alone, after the calls before it and before
 /// the calls after it.
-pub(crate) async fn run(turn: &Turn, calls: Vec<ToolCall>, options: BatchOptions) -> Vec<Answered> {
+pub(crate) async fn run(
+    turn: &Turn,
+    calls: Vec<ToolCall>,
+    options: BatchOptions,
+    on_result: &ResultListener<'_>,
+) -> Vec<Answered> {
     let max_concurrency = options.max_concurrency.unwrap_or(turn.state.max_concurrency);
-    let batch = Batch { turn, flights: Flights::for_batch(), barrier: Arc::default() };
+    let batch = Batch { turn, flights: Flights::for_batch(), barrier: Arc::default(), on_result };
     let mut answers = Vec::with_capacity(calls.len());
     let mut group = Vec::new();
     for (position, call) in calls.into_iter().enumerate() {
@@ -65,6 +73,7 @@ struct Batch<'a> {
     turn: &'a Turn,
     flights: Flights,
     barrier: Arc<Barrier>,
+    on_result: &'a ResultListener<'a>,
 }
 
 impl Batch<'_> {
@@ -107,7 +116,11 @@ impl Batch<'_> {
         let barrier = Arc::clone(&self.barrier);
         let start =
             RootStart { barrier, batch: Some(&self.flights), position, ..RootStart::alone() };
-        nested::make(self.turn, call, start).await
+        let answered = nested::make(self.turn, call, start).await;
+        if answered.side.suspension.is_none() {
+            (self.on_result)(&answered.result);
+        }
+        answered
     }
 
     /// Fits the answers to their shared budget. The text of a waiting call counts, too.

@@ -541,7 +541,7 @@ impl Turn {
         calls: Vec<ToolCall>,
         options: BatchOptions,
     ) -> Vec<ToolResult> {
-        let answered = batch::run(self, calls, options).await;
+        let answered = batch::run(self, calls, options, &|_| {}).await;
         answered.into_iter().map(|answered| answered.result).collect()
     }
 
@@ -556,7 +556,18 @@ impl Turn {
         calls: Vec<ToolCall>,
         options: BatchOptions,
     ) -> Vec<Answer> {
-        let answered = batch::run(self, calls, options).await;
+        let answered = batch::run(self, calls, options, &|_| {}).await;
+        answered.into_iter().map(Answered::into_answer).collect()
+    }
+
+    /// As [`start_batch`](Self::start_batch), and tells each result as soon as its call has ended. The answer of the
+    /// batch can be shorter: results that are too long together are cut when all are there.
+    pub async fn start_batch_telling(
+        &self,
+        calls: Vec<ToolCall>,
+        on_result: &(dyn Fn(&ToolResult) + Send + Sync),
+    ) -> Vec<Answer> {
+        let answered = batch::run(self, calls, BatchOptions::default(), on_result).await;
         answered.into_iter().map(Answered::into_answer).collect()
     }
 }

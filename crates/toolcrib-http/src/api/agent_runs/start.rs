@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use toolcrib_core::suspension::StoreError;
 
 use super::{agents, check_input, finished, report, work};
 use crate::api::Api;
@@ -14,7 +15,11 @@ use crate::api::problem::Problem;
 use crate::api::run_body::RunBody;
 use crate::api::runs::with_location;
 use crate::auth::client::Client;
-use crate::{AgentRunBudget, AgentRunReport, AgentRunStep, NewAgentRun, RequestedAgent};
+use crate::idempotency::STORE_RETRY;
+use crate::idempotency::store::AnswerKey;
+use crate::{
+    AgentRunBudget, AgentRunError, AgentRunReport, AgentRunStep, NewAgentRun, RequestedAgent,
+};
 
 /// The most notes about a run.
 const NOTES: usize = 16;
@@ -95,10 +100,21 @@ fn check_notes(notes: &BTreeMap<String, String>) -> Result<(), Problem> {
     Err(Problem::unprocessable(detail))
 }
 
+/// The answer if a new run could not be stored, for example because the disk is full.
+fn not_stored(error: &AgentRunError) -> Problem {
+    tracing::warn!(%error, "a run did not begin: it could not be stored");
+    let detail =
+        "the run could not be stored at present, so nothing was run: send the request again later";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    problem.retry_after(STORE_RETRY).nothing_done()
+}
+
+/// Stores a new run and begins it. `key` is the idempotency key of the request.
 pub(in crate::api) async fn start(
     api: &Api,
     client: &Client,
     wanted: AgentRunRequest,
+    key: Option<&AnswerKey>,
 ) -> Result<Response, Problem> {
     check_input(&wanted.input)?;
     let agent = match (wanted.agent, wanted.model) {
@@ -120,7 +136,14 @@ pub(in crate::api) async fn start(
     }
     let AgentRunRequest { input, tools, budget, metadata, background, .. } = wanted;
     let new = NewAgentRun { agent, input, tools, budget, metadata };
-    let id = agents(api)?.begin(client.turn_options(), new).await?;
+    let begun = agents(api)?.begin(client.turn_options(), new).await;
+    let id = begun.map_err(|error| match error {
+        AgentRunError::Store(StoreError::Failed { .. }) => not_stored(&error),
+        error => error.into(),
+    })?;
+    if let Some(key) = key {
+        api.idempotency().note_run(key, &id).await;
+    }
     let work = work(api, client, &id, AgentRunStep::Resume)?;
     if !background {
         // The run is stored, and shows how far it got.

@@ -3,9 +3,8 @@
 mod markdown;
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolcrib::Toolcrib;
@@ -27,9 +26,8 @@ use crate::{Exit, runtime};
 const ID_SHOWN: usize = 8;
 /// The characters of an agent's name in a listing.
 const AGENT_SHOWN: usize = 16;
-/// How long `runs cancel` waits for another process, and how often it looks.
+/// How long `runs cancel` waits for another process.
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
-const CANCEL_LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -190,32 +188,16 @@ async fn cancel(started: &Started, own: &CancelOptions) -> anyhow::Result<Exit> 
         return Ok(Exit::Failure);
     }
     let reader = journals::reader(crib);
-    let (begun, mut asked) = (Instant::now(), None);
-    let report = loop {
-        match reader.cancel(&run.id, own.reason.as_str()).await {
-            Ok(report) => break report,
-            Err(AgentError::Store(StoreError::Claimed { process })) if asked.is_none() => {
-                if let Some(parent) = state.parent() {
-                    bail!(
-                        "the process {process} works on the run {}, of which this one is a part: cancel that one",
-                        parent.run
-                    );
-                }
-                reader.request_cancel(&run.id, own.reason.as_str()).await?;
-                asked = Some(process);
-            }
-            Err(AgentError::Store(StoreError::Claimed { process })) => {
-                if begun.elapsed() > CANCEL_WAIT {
-                    screen::note(format!(
-                        "the process {process} works on the run and was asked to cancel it; it does so when its current \
-                         work lets it"
-                    ));
-                    return Ok(Exit::Failure);
-                }
-                tokio::time::sleep(CANCEL_LOOK).await;
-            }
-            Err(error) => return Err(error.into()),
+    let report = match reader.cancel_within(&run.id, own.reason.as_str(), CANCEL_WAIT).await {
+        Ok(report) => report,
+        Err(AgentError::Store(StoreError::Claimed { process })) => {
+            screen::note(format!(
+                "the process {process} works on the run and was asked to cancel it; it does so when its current work \
+                 lets it"
+            ));
+            return Ok(Exit::Failure);
         }
+        Err(error) => return Err(error.into()),
     };
     screen::note(format!("the run {STRONG}{}{STRONG:#} is {}", run.id, report.state().as_str()));
     Ok(if report.state() == RunState::Cancelled { Exit::Success } else { Exit::Failure })

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Ledger, Listening, Told, body, crib, figure, told, until};
+use crate::harness::crib::Crib;
 use crate::harness::server::command;
 
 /// The small file system is mounted in the server's own namespace.
@@ -20,6 +21,19 @@ fn can_mount() -> bool {
     try_it.status().is_ok_and(|status| status.success())
 }
 
+/// Lets the crib keep its state on the small file system, and gives it a provider of models that nobody can reach.
+fn on_the_small_disk(crib: &Crib) {
+    let config = fs::read_to_string(crib.path().join("config.yml")).expect("it is there");
+    let config = config
+        .replace("dir: state", "dir: small/state")
+        .replace("audit.jsonl", "small/audit.jsonl");
+    let config = format!(
+        "{config}providers: {{none: {{kind: chat, base_url: \"http://127.0.0.1:9/v1\", models: {{m: {{}}}}}}}}\n"
+    );
+    crib.config(&config);
+    fs::create_dir(crib.path().join("small")).expect("a folder");
+}
+
 #[test]
 fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kept() {
     if !can_mount() {
@@ -28,12 +42,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     }
     let calls = figure(12, 60);
     let crib = crib("");
-    let config = fs::read_to_string(crib.path().join("config.yml")).expect("it is there");
-    let config = config
-        .replace("dir: state", "dir: small/state")
-        .replace("audit.jsonl", "small/audit.jsonl");
-    crib.config(&config);
-    fs::create_dir(crib.path().join("small")).expect("a folder");
+    on_the_small_disk(&crib);
     let mut server = Listening::start_by(&crib, &MOUNT);
     let inside = |name: &str| {
         let root = PathBuf::from(format!("/proc/{}/root", server.server.id()));
@@ -85,6 +94,8 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
             .enter(&id, if is_told { Ok(Told::Refused) } else { Err(format!("{id}: {reply:?}")) });
     }
     assert!(turned_away > 0, "the disk was never full");
+    let begun = ask("POST /v1/runs", "", &json!({"input": "x"}));
+    assert_eq!((begun.status, begun.header("retry-after")), (503, Some("2")), "{begun:?}");
     let lost = ask("GET /health", "", &Value::Null).body["audit_lost"].as_u64();
     assert!(lost.is_some_and(|lost| lost > 0), "what was not audited is counted: {lost:?}");
 

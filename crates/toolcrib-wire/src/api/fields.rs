@@ -1,5 +1,7 @@
 //! Reads the members of a request, with errors that name them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toolcrib_json::{Cursor, Kind, Number, Tape, parse};
 
@@ -93,9 +95,9 @@ pub(crate) fn is_null(value: Cursor<'_>) -> bool {
 }
 
 /// The members of an object that are not null.
-pub(crate) fn members<'a>(
-    value: Cursor<'a>,
-) -> Result<impl Iterator<Item = (std::borrow::Cow<'a, str>, Cursor<'a>)>, ApiError> {
+pub(crate) fn members(
+    value: Cursor<'_>,
+) -> Result<impl Iterator<Item = (Cow<'_, str>, Cursor<'_>)>, ApiError> {
     let object = object(value)?;
     Ok(object
         .members()
@@ -112,7 +114,7 @@ pub(crate) fn object(value: Cursor<'_>) -> Result<Cursor<'_>, ApiError> {
     if value.kind() == Kind::Object { Ok(value) } else { Err(wrong_type(value, "an object")) }
 }
 
-pub(crate) fn list<'a>(value: Cursor<'a>) -> Result<impl Iterator<Item = Cursor<'a>>, ApiError> {
+pub(crate) fn list(value: Cursor<'_>) -> Result<impl Iterator<Item = Cursor<'_>>, ApiError> {
     if value.kind() == Kind::Array { Ok(value.items()) } else { Err(wrong_type(value, "a list")) }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn parts(list: &[Value], at: &str) -> Result<ToolOutput, AnswerError>
     Ok(output)
 }
 
-fn part(given: &Value, at: &str) -> Result<Content, AnswerError> {
+pub(super) fn part(given: &Value, at: &str) -> Result<Content, AnswerError> {
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     let wrong = |message: &str| AnswerError::new(at, message);
     if text("file_id").is_some() {

@@ -94,7 +94,7 @@ fn wrong(param: &str, message: &str) -> ApiError {
 }
 
 /// The answer to `POST /v1/responses/compact`.
-pub fn compaction(id: &str, created_at: u64, output: Vec<Value>, usage: &Usage) -> Value {
+pub fn compaction(id: &str, created_at: u64, output: &[Value], usage: &Usage) -> Value {
     json!({
         "id": id,
         "object": "response.compaction",

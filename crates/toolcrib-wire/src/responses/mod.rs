@@ -10,7 +10,7 @@ mod lists;
 mod numbering;
 mod outcome;
 mod prefixes;
-mod request;
+pub(crate) mod request;
 mod required_action;
 mod resource;
 mod shell;

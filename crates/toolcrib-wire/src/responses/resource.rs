@@ -170,10 +170,7 @@ impl ResponseResource {
         let error = take("error").and_then(|error| {
             Some(ResponseFailure::new(error["code"].as_str()?, error["message"].as_str()?))
         });
-        let output = match take("output")? {
-            Value::Array(output) => output,
-            _ => return None,
-        };
+        let Value::Array(output) = take("output")? else { return None };
         let resource = Self {
             id: text(take("id")?)?,
             created_at: take("created_at")?.as_u64()?,

@@ -5,7 +5,7 @@ use toolcrib_json::{Cursor, Kind};
 use toolcrib_tool::{Content, ToolOutput};
 
 use super::super::answer::AnswerError;
-use super::super::answer_parts::parts;
+use super::super::answer_parts::part;
 use crate::api::ApiError;
 use crate::api::fields::{data, param, wrong_type};
 
@@ -32,12 +32,17 @@ pub(super) fn output(value: Cursor<'_>) -> Result<ToolOutput, ApiError> {
 }
 
 /// Reads parts; `at` is the list's place in the words of the API.
-pub(crate) fn parts_at(list: &[Value], at: &str) -> Result<ToolOutput, ApiError> {
-    parts(list, "").map_err(|AnswerError { at: part, message }| {
-        let index = part.trim_start_matches('/');
-        let param = format!("{at}[{index}]");
-        ApiError::invalid(format!("`{param}`: {message}"))
-            .with_code("invalid_value")
-            .with_param(param)
+fn parts_at(list: &[Value], at: &str) -> Result<ToolOutput, ApiError> {
+    let mut output = ToolOutput::new();
+    for (index, given) in list.iter().enumerate() {
+        output = output.with_content(part_at(given, &format!("{at}[{index}]"))?);
+    }
+    Ok(output)
+}
+
+/// Reads one part; `at` is its place in the words of the API.
+pub(crate) fn part_at(given: &Value, at: &str) -> Result<Content, ApiError> {
+    part(given, "").map_err(|AnswerError { message, .. }| {
+        ApiError::invalid(format!("`{at}`: {message}")).with_code("invalid_value").with_param(at)
     })
 }

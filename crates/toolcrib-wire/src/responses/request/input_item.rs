@@ -180,13 +180,13 @@ impl InputItem {
         match &self.kind {
             InputKind::Message(input) => vec![Item::Input(input.clone())],
             InputKind::Assistant { text, phase, is_refusal } => {
-                said(assistant(text, phase.as_deref(), *is_refusal)).into_iter().collect()
+                said(&assistant(text, phase.as_deref(), *is_refusal)).into_iter().collect()
             }
             InputKind::Reasoning { is_encrypted: true } => {
                 let item = ModelItem::read(Wire::Responses, source, Arc::clone(&self.raw));
                 item.map(Item::Model).into_iter().collect()
             }
-            InputKind::Call(call) => said(call_value(call)).into_iter().collect(),
+            InputKind::Call(call) => said(&call_value(call)).into_iter().collect(),
             InputKind::Output(Submission { answer, tool: Some(tool), .. }) => {
                 vec![result(&answer.call_id, tool, Ok(answer.output.clone()))]
             }
@@ -203,7 +203,7 @@ impl InputItem {
                     Ok(output.as_str().into())
                 };
                 let answer = result(&call.id, name, outcome);
-                said(call_value(&call)).into_iter().chain([answer]).collect()
+                said(&call_value(&call)).into_iter().chain([answer]).collect()
             }
             _ => Vec::new(),
         }
@@ -211,7 +211,7 @@ impl InputItem {
 }
 
 /// What a model said, without a source: every provider receives what it means.
-fn said(value: Value) -> Option<Item> {
+fn said(value: &Value) -> Option<Item> {
     let item = ModelItem::read(Wire::Responses, "client", value.to_string());
     item.ok().map(Item::Model)
 }

@@ -136,12 +136,10 @@ fn submission(
     kind: SubmissionKind,
     calls: &Calls,
 ) -> Result<InputKind, ApiError> {
-    let call_id = match (member(item, "call_id"), kind, member(item, "id")) {
-        (Some(call_id), _, _) => id(call_id)?,
-        // The API names a local shell's call like this.
-        (None, SubmissionKind::LocalShell, Some(call_id)) => id(call_id)?,
-        _ => return Err(missing(item, "call_id")),
-    };
+    // The API names a local shell's call by `id`.
+    let named = member(item, "call_id")
+        .or_else(|| member(item, "id").filter(|_| kind == SubmissionKind::LocalShell));
+    let call_id = id(named.ok_or_else(|| missing(item, "call_id"))?)?;
     let given = member(item, "output").ok_or_else(|| missing(item, "output"))?;
     let tool = calls.get(&call_id).cloned();
     let answer = ToolAnswer { call_id: CallId::new(call_id.as_str()), output: output(given)? };

@@ -22,5 +22,7 @@ pub use tools::{
     BuiltInKind, BuiltInTool, CustomTool, FunctionTool, McpApproval, McpServer, RequestTool,
 };
 
-pub(crate) use content::parts_at;
-pub(crate) use input::Inputs;
+pub(crate) use content::part_at;
+pub(crate) use input::{Inputs, history, unanswered};
+pub(crate) use options::no_probabilities;
+pub(crate) use response::{metadata, tool_files};

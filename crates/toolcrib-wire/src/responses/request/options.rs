@@ -244,22 +244,19 @@ impl ModelOptions {
             Wire::Responses => None,
         };
         put("stop", stop, stop_member);
-        match wire {
-            Wire::Responses => {
-                let mut text = Map::new();
-                if self.format != TextFormat::Text {
-                    text.insert("format".to_owned(), self.format.to_value());
-                }
-                if let Some(verbosity) = &self.verbosity {
-                    text.insert("verbosity".to_owned(), verbosity.as_str().into());
-                }
-                put("text", (!text.is_empty()).then_some(Value::Object(text)), Some("text"));
+        if wire == Wire::Responses {
+            let mut text = Map::new();
+            if self.format != TextFormat::Text {
+                text.insert("format".to_owned(), self.format.to_value());
             }
-            _ => {
-                put("text.format", self.format.to_chat(), chat("response_format"));
-                let verbosity = self.verbosity.as_deref().map(Into::into);
-                put("text.verbosity", verbosity, chat("verbosity"));
+            if let Some(verbosity) = &self.verbosity {
+                text.insert("verbosity".to_owned(), verbosity.as_str().into());
             }
+            put("text", (!text.is_empty()).then_some(Value::Object(text)), Some("text"));
+        } else {
+            put("text.format", self.format.to_chat(), chat("response_format"));
+            let verbosity = self.verbosity.as_deref().map(Into::into);
+            put("text.verbosity", verbosity, chat("verbosity"));
         }
         head.extra.extend(extra);
         left_out

@@ -267,13 +267,14 @@ fn conversation(value: Cursor<'_>) -> Result<String, ApiError> {
     id(member(conversation, "id").ok_or_else(|| missing(conversation, "id"))?)
 }
 
-fn tool_files(value: Cursor<'_>) -> Result<ToolFiles, ApiError> {
+/// Files for tools, by the type of the tool.
+pub(crate) fn tool_files(value: Cursor<'_>) -> Result<ToolFiles, ApiError> {
     serde_json::from_str(value.source())
         .map_err(|error| wrong_value(value, format!("must be lists of files by type: {error}")))
 }
 
 /// Padding against eavesdroppers is not made, whatever the client asks for.
-pub(crate) fn stream_options(value: Cursor<'_>) -> Result<(), ApiError> {
+fn stream_options(value: Cursor<'_>) -> Result<(), ApiError> {
     for (key, value) in members(value)? {
         match &*key {
             "include_obfuscation" => {

@@ -217,10 +217,18 @@ impl RequestTool {
 
     /// Reads the member `tools` of the Responses API.
     pub(crate) fn read_list(value: Cursor<'_>) -> Result<Vec<Self>, ApiError> {
+        Self::read_each(value, Self::read)
+    }
+
+    /// Reads a list of tools, each with a name of its own.
+    pub(crate) fn read_each(
+        value: Cursor<'_>,
+        read: impl Fn(Cursor<'_>) -> Result<Self, ApiError>,
+    ) -> Result<Vec<Self>, ApiError> {
         let mut tools = Vec::new();
         let mut names = std::collections::HashSet::new();
         for tool in list(value)? {
-            let read = Self::read(tool)?;
+            let read = read(tool)?;
             let name = read.name().map(str::to_owned);
             if let Some(name) = name.filter(|name| !names.insert(name.clone())) {
                 return Err(wrong_value(tool, format!("is a second tool with the name {name:?}")));

@@ -15,14 +15,13 @@ impl ResponseWriter {
         }
         self.start(&mut out);
         self.pause_spoken(&mut out);
-        let place = match item["id"].as_str().filter(|id| !id.is_empty()) {
-            Some(id) => self.stream.numbering.place_as(id),
-            None => {
-                let prefix = prefix_of(item["type"].as_str().unwrap_or_default());
-                let place = self.stream.numbering.place(prefix);
-                item["id"] = (&*place.item_id).into();
-                place
-            }
+        let place = if let Some(id) = item["id"].as_str().filter(|id| !id.is_empty()) {
+            self.stream.numbering.place_as(id)
+        } else {
+            let prefix = prefix_of(item["type"].as_str().unwrap_or_default());
+            let place = self.stream.numbering.place(prefix);
+            item["id"] = (&*place.item_id).into();
+            place
         };
         let shown = self.settings.dialect.item(item.clone(), self.settings.include);
         let numbering = &mut self.stream.numbering;

@@ -10,7 +10,7 @@ use toolcrib_tool::{CallId, ToolError};
 use super::{ApprovalRequest, Decision};
 use crate::approval::delegated;
 use crate::approval::delegated::DelegatedCall;
-use crate::call::nested::ResumeLocation;
+use crate::call::nested::{ResumeLocation, ResumePermit};
 use crate::call::turn::Turn;
 use crate::suspension::{
     RedeemError, Resolution, Resolved, Settled, StoreError, Suspension, SuspensionId,
@@ -147,7 +147,8 @@ impl Approvals {
     ///
     /// Changed arguments are first checked like a model's; if they are refused, the call still
     /// waits. If the client may no longer make the call, it is denied, whatever the decision, and
-    /// an approval fails with [`DecideError::Revoked`].
+    /// an approval fails with [`DecideError::Revoked`]. While the host shuts down, an approval fails with
+    /// [`RedeemError::ShuttingDown`], and the call still waits.
     ///
     /// # Panics
     ///
@@ -171,18 +172,17 @@ impl Approvals {
         }
         let refused = self.turn.state.caller_now(&found).err().filter(|_| approves);
         let caller = self.turn.as_caller(&found).map_err(DecideError::Arguments)?;
+        let resolution = match &refused {
+            None => decision.clone().into(),
+            Some(reason) => Resolution::Revoke { reason: reason.clone() },
+        };
+        let permit = self.turn.state.permit_for(&resolution)?;
         if let (Decision::ApproveChanged { arguments }, None) = (&decision, &refused) {
             let checked = Box::pin(caller.check_changed(&found, arguments)).await;
             checked.map_err(DecideError::Arguments)?;
         }
-        match refused {
-            None => self.go_on(found, caller, decision.into()).await,
-            Some(reason) => {
-                let revoked = Resolution::Revoke { reason: reason.clone() };
-                self.go_on(found, caller, revoked).await?;
-                Err(DecideError::Revoked(reason))
-            }
-        }
+        let decided = self.go_on(found, caller, resolution, permit).await?;
+        refused.map_or(Ok(decided), |reason| Err(DecideError::Revoked(reason)))
     }
 
     /// Resolves a call and resumes it as its caller, in the background.
@@ -191,6 +191,7 @@ impl Approvals {
         found: Suspension,
         caller: Turn,
         resolution: Resolution,
+        permit: ResumePermit,
     ) -> Result<Decided, DecideError> {
         let store = Arc::clone(self.store().ok_or(RedeemError::Unknown)?);
         let now = self.turn.state.shared.now();
@@ -202,7 +203,7 @@ impl Approvals {
         let settled = Settled::running(found, now);
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
-            let settled = settled.ended(caller.resume(grant).await);
+            let settled = settled.ended(caller.resume_permitted(grant, permit).await);
             drop(worked);
             keep(&*store, &settled).await;
             caller.state.shared.settled.notify_waiters();
@@ -235,7 +236,9 @@ impl Approvals {
                 continue;
             }
             let caller = self.turn.as_caller(one).map_err(DecideError::Arguments)?;
-            match self.go_on(one.clone(), caller, Resolution::Revoke { reason }).await {
+            let revoked = Resolution::Revoke { reason };
+            let permit = self.turn.state.permit_for(&revoked)?;
+            match self.go_on(one.clone(), caller, revoked, permit).await {
                 // It was resolved in the meantime.
                 Ok(_)
                 | Err(DecideError::Redeem(

@@ -51,6 +51,11 @@ impl Corrections {
         self.0.get_or_insert_default().changed = Some(arguments);
     }
 
+    /// Whether whoever approved the call changed its arguments.
+    pub(crate) fn has_change(&self) -> bool {
+        self.0.as_deref().is_some_and(|mended| mended.changed.is_some())
+    }
+
     fn note(
         &mut self,
         of: impl FnOnce(&mut AppliedCorrections) -> &mut Vec<String>,

@@ -52,6 +52,13 @@ impl Shutdown {
         if before & ENDING == 0 { Ok(entered) } else { Err(shutting_down()) }
     }
 
+    /// One call less is in.
+    pub(crate) fn leave(&self) {
+        if self.state.fetch_sub(1, Ordering::AcqRel) == ENDING + 1 {
+            self.empty.notify_waiters();
+        }
+    }
+
     /// How many calls are in.
     pub(crate) fn inside(&self) -> usize {
         self.state.load(Ordering::Acquire) & !ENDING
@@ -121,9 +128,7 @@ impl Shutdown {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        if self.0.state.fetch_sub(1, Ordering::AcqRel) == ENDING + 1 {
-            self.0.empty.notify_waiters();
-        }
+        self.0.leave();
     }
 }
 

@@ -137,6 +137,12 @@ impl Grant {
         self.changed.is_some()
     }
 
+    /// Whether the arguments of the call are not the model's: an approver has changed them now, or before the call
+    /// began to wait for something else.
+    pub(crate) fn has_changed_arguments(&self) -> bool {
+        self.is_changed() || self.suspension.has_changed_arguments()
+    }
+
     /// Whether the call would run or use a submitted output.
     pub(crate) fn lets_go_on(&self) -> bool {
         matches!(self.granted, Granted::Run { .. } | Granted::Answer(_) | Granted::Output(_))

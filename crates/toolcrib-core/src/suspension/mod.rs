@@ -91,6 +91,8 @@ pub struct Suspension {
     shown: ShownCall,
     session: Option<String>,
     within: Option<Within>,
+    /// Whether an approver has put the arguments in the place of the model's.
+    is_changed: bool,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -223,6 +225,7 @@ impl Suspension {
             shown: ShownCall::default(),
             session: None,
             within: None,
+            is_changed: false,
             created_at,
             expires_at,
         })
@@ -249,11 +252,22 @@ impl Suspension {
         self
     }
 
+    /// Sets whether an approver has put the arguments in the place of the model's.
+    pub(crate) fn with_changed_arguments(mut self, is_changed: bool) -> Self {
+        self.is_changed = is_changed;
+        self
+    }
+
     /// Sets the session of the call.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
+    }
+
+    /// Whether an approver has put the arguments in the place of the model's.
+    pub(crate) fn has_changed_arguments(&self) -> bool {
+        self.is_changed
     }
 
     /// Its unguessable id.

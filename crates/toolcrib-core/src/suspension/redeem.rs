@@ -44,6 +44,15 @@ impl Resolution {
         if approves && !may_approve { Err(RedeemError::NotAllowed) } else { Ok(()) }
     }
 
+    /// Whether the call would run or use a submitted output.
+    pub(crate) fn lets_go_on(&self) -> bool {
+        match self {
+            Self::Decision(decision) => !matches!(decision, Decision::Deny { .. }),
+            Self::Output(_) | Self::Answer(_) => true,
+            Self::Expire | Self::Cancel | Self::Revoke { .. } => false,
+        }
+    }
+
     /// The arguments with which it approves, if they are not those that the call has.
     pub(crate) fn changed_arguments(&self) -> Option<&str> {
         match self {
@@ -86,6 +95,8 @@ pub enum RedeemError {
         /// The other server's process.
         process: u32,
     },
+    /// The host is shutting down and lets no call go on. Calls can still be denied and cancelled.
+    ShuttingDown,
     /// The answer does not match the question's schema; the hints say where.
     Answer(ToolError),
     /// The changed arguments are refused like a model's; the hints say where.
@@ -117,6 +128,10 @@ impl fmt::Display for RedeemError {
                 f,
                 "the call waits in the server with process {process}, where the call that made it is at \
                  work: resolve it there (`toolcrib approvals` asks all servers)"
+            ),
+            Self::ShuttingDown => f.write_str(
+                "the server is shutting down and lets no call go on; the call still waits: resolve it when \
+                 the server runs again",
             ),
             Self::Arguments(error) => {
                 write!(f, "the changed arguments are refused: {}", error.message())?;

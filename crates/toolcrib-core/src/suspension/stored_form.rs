@@ -32,6 +32,8 @@ pub(super) struct StoredForm {
     session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_changed: bool,
     created_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -40,7 +42,8 @@ impl From<Suspension> for StoredForm {
     fn from(suspension: Suspension) -> Self {
         let Suspension { id, call_id, tool, arguments, waiting, .. } = suspension;
         let Suspension { definition_hash, argument_hash, identity, caller, .. } = suspension;
-        let Suspension { shown, session, within, created_at, expires_at, .. } = suspension;
+        let Suspension { shown, session, within, is_changed, created_at, expires_at, .. } =
+            suspension;
         Self {
             form: Some(FORM),
             id,
@@ -55,6 +58,7 @@ impl From<Suspension> for StoredForm {
             shown,
             session,
             within,
+            is_changed,
             created_at,
             expires_at,
         }
@@ -82,6 +86,7 @@ impl TryFrom<StoredForm> for Suspension {
             shown: stored.shown,
             session: stored.session,
             within: stored.within,
+            is_changed: stored.is_changed,
             created_at: stored.created_at,
             expires_at: stored.expires_at,
         })

@@ -144,6 +144,11 @@ impl Subject {
         if !self.spend(running, millis, cx).await {
             return Err(self.wind(running, cx).await);
         }
+        if self.row.reaches_out() {
+            running.leave_clock();
+            let id = format!("{}.charge", cx.call_id().as_str());
+            cx.call(ToolCall::new(id, "charge", "{}")).await;
+        }
         let is_first = self.witness.runs_of(cx.call_id().as_str()) == 1;
         let text = self.text(cx);
         match self.row.ending {

@@ -7,10 +7,11 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use toolcrib_core::events::{CallStream, ChannelOptions, Listeners};
 use toolcrib_core::run::Run;
+use toolcrib_core::suspension::Waiting;
 use toolcrib_core::{Answer, Executor, StreamItem, Turn, TurnOptions};
 use toolcrib_tool::ToolCall;
 
-use crate::factors::{Door, Interruption, Meanwhile, Watcher};
+use crate::factors::{Door, Interruption, Watcher};
 use crate::resume::{Parked, answer_of};
 use crate::scenario::{ADA, Caller, End, LONGEST, Stage, Told};
 use crate::witness::{Seen, lock};
@@ -192,7 +193,7 @@ impl Stage {
             }
             if events.are_due {
                 self.interrupt_if_due(&jobs, passed);
-                let waits = !self.row.is_stored() && self.row.meanwhile != Meanwhile::Restarted;
+                let waits = !self.row.is_stored() && !self.row.is_started_again();
                 if passed >= 150 && waits && !self.is_changed && !is_awaited {
                     self.change();
                 }
@@ -277,6 +278,11 @@ impl Stage {
                 Ok(Answer::Suspended(suspension)) => {
                     let shown = serde_json::to_string(suspension.shown()).unwrap_or_default();
                     self.setup.witness.text("question", shown);
+                    if matches!(suspension.waiting(), Waiting::Client) {
+                        let observed = self.observed_call(&suspension);
+                        let call = suspension.call_id().to_owned();
+                        self.setup.witness.see(Seen::HandedOut { call, observed });
+                    }
                     self.parked.push_back(Parked { id, caller, suspension: *suspension });
                 }
                 Err(problem) => self.tell(id, caller, End::Lost(problem)),

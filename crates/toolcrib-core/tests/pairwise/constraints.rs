@@ -2,8 +2,9 @@
 //! as its dimensions are known.
 
 use crate::factors::{
-    Body, Breaker, Consent, Door, Ending, Instance, Interruption, Looks, Meanwhile, Output, Part,
-    Pool, Rate, Resumed, Retry, Reuse, Rights, Row, Secret, Sent, Servers, Slots, Twin, WindDown,
+    Body, Breaker, Consent, Door, Edit, Ending, Instance, Interruption, Looks, Meanwhile, Output,
+    Part, Pool, Rate, Resumed, Retry, Reuse, Rights, Row, Secret, Sent, Servers, Shown, Slots,
+    Twin, WindDown,
 };
 
 /// Whether a row, in which some dimensions may still be open, can be completed according to the
@@ -13,6 +14,9 @@ pub(crate) fn possible(part: &Part) -> bool {
         client_tools_have_no_body,
         bodies_take_time,
         consent_fits_rights,
+        approved_arguments_can_be_changed,
+        toolsets_hide_tools,
+        what_waits_outlives_its_server,
         what_goes_on_elsewhere_waits,
         twins_fit_doors,
         what_is_interrupted_waits,
@@ -64,8 +68,7 @@ fn bodies_take_time(part: &Part) -> bool {
 }
 
 /// Consent that comes from an approver while the call waits.
-pub(crate) const APPROVER: &[Consent] =
-    &[Consent::Approves, Consent::Changes, Consent::Denies, Consent::Remembers];
+pub(crate) const APPROVER: &[Consent] = &[Consent::Approves, Consent::Denies, Consent::Remembers];
 
 /// Bodies that ask a question, with which the call waits in the store.
 const ASKING: &[Ending] = &[Ending::Asks, Ending::AsksInVain];
@@ -77,6 +80,29 @@ pub(crate) const STORED: &[Consent] =
 fn consent_fits_rights(part: &Part) -> bool {
     is(part.rights, &[Rights::MayNot])
         && (is(part.consent, APPROVER) || is(part.consent, &[Consent::Resolved]))
+}
+
+/// Consent with which arguments can be changed.
+const APPROVED: &[Consent] =
+    &[Consent::Approves, Consent::Remembers, Consent::Resolved, Consent::Decided];
+
+fn approved_arguments_can_be_changed(part: &Part) -> bool {
+    is_not(part.edit, &[Edit::Nothing]) && is_not(part.consent, APPROVED)
+}
+
+fn toolsets_hide_tools(part: &Part) -> bool {
+    is(part.meanwhile, &[Meanwhile::Hidden]) && is(part.shown, &[Shown::Everything])
+}
+
+/// A server stops in good order while a call waits in the store. What happens to calls that it makes or runs at that
+/// time is another dimension.
+fn what_waits_outlives_its_server(part: &Part) -> bool {
+    is(part.meanwhile, &[Meanwhile::Stopped])
+        && (is_not(part.consent, STORED)
+            && is_not(part.ending, ASKING)
+            && is_not(part.body, &[Body::Client])
+            || is(part.door, &[Door::Nested])
+            || part.interruption.is_some_and(|one| one != Interruption::Nothing))
 }
 
 fn twins_fit_doors(part: &Part) -> bool {
@@ -138,6 +164,7 @@ fn what_is_interrupted_runs(part: &Part) -> bool {
             || is(part.breaker, &[Breaker::Open])
             || is(part.rate, &[Rate::Exhausted])
             || is(part.pool, &[Pool::Full])
+            || is(part.consent, APPROVER) && is(part.edit, &[Edit::Misfit, Edit::Forbidden])
             // A call that somebody else approved continues by itself.
             || is(part.consent, &[Consent::Decided])
                 && is_not(part.interruption, &[Interruption::ShutdownRunning])
@@ -219,6 +246,16 @@ impl Row {
     /// Whether the body asks a question.
     pub(crate) fn asks(&self) -> bool {
         ASKING.contains(&self.ending)
+    }
+
+    /// Whether the calls after the change are made in another process than those before.
+    pub(crate) fn is_started_again(&self) -> bool {
+        matches!(self.meanwhile, Meanwhile::Restarted | Meanwhile::Stopped)
+    }
+
+    /// Whether the body tries to call a tool that its turn does not show.
+    pub(crate) fn reaches_out(&self) -> bool {
+        self.shown == Shown::Narrowed && self.reuse == Reuse::Nothing
     }
 
     /// Whether another call, which keeps running while it waits, makes the call.

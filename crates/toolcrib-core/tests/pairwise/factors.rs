@@ -24,10 +24,22 @@ dimension! {
 dimension! {
     /// Who decides whether the call may run, and how.
     Consent {
-        Free = "no consent", Approves = "approver approves", Changes = "approver changes",
-        Denies = "approver denies", Remembers = "approver remembers", Resolved = "caller resolves",
+        Free = "no consent", Approves = "approver approves", Denies = "approver denies", Remembers = "approver remembers", Resolved = "caller resolves",
         Decided = "another decides", Expires = "nobody decides", Withdrawn = "caller withdraws",
     }
+}
+
+dimension! {
+    /// What whoever approves the call makes of its arguments.
+    Edit {
+        Nothing = "arguments kept", Fits = "arguments changed", Misfit = "changed to misfits",
+        Forbidden = "changed to what a rule denies",
+    }
+}
+
+dimension! {
+    /// Which tools the client sees. The calls of a narrowed turn do not reach every tool of their client.
+    Shown { Everything = "no toolset", Toolset = "toolset", Narrowed = "narrowed toolset" }
 }
 
 dimension! {
@@ -130,7 +142,8 @@ dimension! {
     Meanwhile {
         Nothing = "no change", Reloaded = "reloaded", Changed = "definition changed",
         Constrained = "constraint added", Blocked = "trust withdrawn", Removed = "tool removed",
-        Revoked = "client revoked", Restarted = "restarted",
+        Revoked = "client revoked", Hidden = "tool hidden", Restarted = "restarted",
+        Stopped = "stopped and started",
     }
 }
 
@@ -197,7 +210,7 @@ macro_rules! row {
 }
 
 row! {
-    body: Body, ending: Ending, consent: Consent, servers: Servers,
+    body: Body, ending: Ending, consent: Consent, edit: Edit, shown: Shown, servers: Servers,
     resumed: Resumed, rights: Rights, reuse: Reuse, twin: Twin,
     door: Door, instance: Instance, barrier: Barrier, slots: Slots, rate: Rate, breaker: Breaker,
     wind_down: WindDown, retry: Retry, interruption: Interruption, output: Output, secret: Secret,

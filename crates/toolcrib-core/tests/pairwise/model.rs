@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use toolcrib_tool::ErrorKind;
 
 use crate::factors::{
-    Body, Breaker, Consent, Ending, Injected, Interruption, Looks, Meanwhile, Output, Pool, Rate,
-    Retry, Reuse, Row, Second, Sent, Servers, Twin,
+    Body, Breaker, Consent, Edit, Ending, Injected, Interruption, Looks, Meanwhile, Output, Pool,
+    Rate, Retry, Reuse, Row, Second, Sent, Servers, Twin,
 };
 
 /// How a call may end.
@@ -141,9 +141,19 @@ impl Model<'_> {
         }
         match row.consent {
             Consent::Denies => return Forecast::failed(ErrorKind::Denied).asked(true),
+            _ if is_asked && row.edit == Edit::Misfit => {
+                return Forecast::failed(ErrorKind::InvalidArgs).asked(true);
+            }
+            _ if is_asked && row.edit == Edit::Forbidden => {
+                return Forecast::failed(ErrorKind::Denied).asked(true);
+            }
             Consent::Expires if self.is_gone(call) => return gone(0),
             Consent::Expires if row.meanwhile == Meanwhile::Removed => {
                 return Forecast::failed(ErrorKind::NotFound);
+            }
+            Consent::Expires if row.meanwhile == Meanwhile::Hidden => {
+                let denied = Forecast::failed(ErrorKind::Denied);
+                return denied.or(&Forecast::failed(ErrorKind::NotFound));
             }
             Consent::Expires => return Forecast::failed(ErrorKind::Denied),
             Consent::Withdrawn => return self.withdrawn(),
@@ -175,7 +185,7 @@ impl Model<'_> {
         }
         let is_wrong = self.row.sent == Sent::Wrong;
         Some(Forecast::failed(match self.row.meanwhile {
-            Meanwhile::Removed => ErrorKind::NotFound,
+            Meanwhile::Removed | Meanwhile::Hidden => ErrorKind::NotFound,
             Meanwhile::Blocked => ErrorKind::Unavailable,
             Meanwhile::Constrained if !is_wrong => ErrorKind::Constraint,
             _ => return None,
@@ -191,6 +201,9 @@ impl Model<'_> {
             _ if is_later => None,
             _ if self.is_gone(call) => Some(gone(0)),
             Meanwhile::Changed => Some(denied),
+            // Whoever decides on the calls of others is told more than a caller who does not see the tool.
+            Meanwhile::Hidden if self.row.consent == Consent::Decided => Some(denied),
+            Meanwhile::Hidden => Some(Forecast::failed(ErrorKind::NotFound).or(&denied)),
             Meanwhile::Removed => Some(Forecast::failed(ErrorKind::NotFound)),
             Meanwhile::Blocked => Some(Forecast::failed(ErrorKind::Unavailable).or(&denied)),
             Meanwhile::Constrained => Some(Forecast::failed(ErrorKind::Constraint)),
@@ -201,7 +214,8 @@ impl Model<'_> {
     /// Calls that are cancelled while they wait in the store, whatever has changed. A call that makes one is told why
     /// it may not go on.
     fn withdrawn(&self) -> Forecast {
-        let is_told = self.row.keeps_its_maker() && self.row.meanwhile == Meanwhile::Revoked;
+        let may_not = matches!(self.row.meanwhile, Meanwhile::Revoked | Meanwhile::Hidden);
+        let is_told = self.row.keeps_its_maker() && may_not;
         Forecast::failed(if is_told { ErrorKind::Denied } else { ErrorKind::Cancelled })
     }
 
@@ -361,8 +375,7 @@ impl Model<'_> {
     fn is_fresh(&self, call: Call) -> bool {
         let is_later = matches!(call, Call::Again | Call::Second);
         let goes_on_elsewhere = self.row.servers == Servers::Two && self.row.is_stored();
-        self.row.meanwhile == Meanwhile::Restarted && (is_later || self.row.is_stored())
-            || goes_on_elsewhere
+        self.row.is_started_again() && (is_later || self.row.is_stored()) || goes_on_elsewhere
     }
 
     fn is_changed(&self, call: Call) -> bool {
@@ -390,10 +403,11 @@ impl Model<'_> {
         };
         // What was approved: before the change, before the restart, or not at all.
         let holds = call == Call::Second
-            || !matches!(row.meanwhile, Meanwhile::Changed | Meanwhile::Restarted)
+            || row.meanwhile != Meanwhile::Changed
+                && !row.is_started_again()
                 && (!row.is_interrupted_waiting()
                     || row.twin == Twin::Beside && !row.is_shut_down());
-        row.consent == Consent::Remembers && is_same && holds
+        row.consent == Consent::Remembers && row.edit == Edit::Nothing && is_same && holds
     }
 
     /// Whether there is a cached answer for this later call.
@@ -439,7 +453,7 @@ impl Model<'_> {
         let runs_after = row.is_stored() || row.asks();
         match row.meanwhile {
             Meanwhile::Changed => (self.kept, self.timeouts) = (Some(false), (0, 0)),
-            Meanwhile::Restarted if !runs_after => {
+            _ if row.is_started_again() && !runs_after => {
                 (self.kept, self.timeouts) = (Some(false), (0, 0));
             }
             _ => {}

@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use toolcrib_core::approval::Decision;
-use toolcrib_core::run::{MemoryRuns, Run, RunId, RunStore};
+use toolcrib_core::approval::{DecideError, Decision};
+use toolcrib_core::run::{MemoryRuns, Run, RunError, RunId, RunStore};
 use toolcrib_core::suspension::{Outcome, RedeemError, Resolution, Suspension, Waiting};
 use toolcrib_core::{Answer, Executor, Turn, TurnOptions};
 use toolcrib_tool::Identity;
 
 use crate::bodies::fill;
 use crate::calls::{Events, Job, is_streamed};
-use crate::factors::{Body, Consent, Ending, Meanwhile, Resumed, Row, Servers};
-use crate::scenario::{Caller, End, Stage};
-use crate::witness::{ObservedCall, Seen, lock};
+use crate::factors::{Body, Consent, Edit, Ending, Meanwhile, Resumed, Row, Servers};
+use crate::scenario::{ADA, Caller, End, Stage};
+use crate::setup::changed_arguments;
+use crate::witness::{ObservedCall, Seen, Witness, lock};
 
 /// A call that waits in the store.
 pub(crate) struct Parked {
@@ -35,7 +36,12 @@ impl Stage {
     pub(crate) async fn resume_all(&mut self, are_due: bool) {
         for _ in 0..8 {
             let Some(parked) = self.parked.pop_front() else { return };
-            if !self.is_changed && are_due {
+            if !self.is_changed && are_due && self.row.meanwhile == Meanwhile::Stopped {
+                if let Err(problem) = self.stop(Some(&parked.suspension)).await {
+                    self.tell(parked.id, parked.caller, End::Lost(problem));
+                    continue;
+                }
+            } else if !self.is_changed && are_due {
                 self.change();
             }
             let is_consent = matches!(parked.suspension.waiting(), Waiting::Approval { .. });
@@ -81,11 +87,7 @@ impl Stage {
         let operator = self
             .elsewhere()
             .turn(TurnOptions::default().identity(Identity::user("root")).may_approve(true));
-        let approved = Seen::Approved {
-            call: suspension.call_id().to_owned(),
-            observed: self.observed_call(&suspension),
-            remembered: false,
-        };
+        let approval = Approval::of(&row, &suspension, self.observed_call(&suspension));
         let run = lock(&self.setup.runs_of).get(id).cloned();
         let run = run.map(|run| (run, Arc::clone(&self.setup.runs)));
         let own = self.executor.turn(self.options(caller));
@@ -94,13 +96,20 @@ impl Stage {
                 (Waiting::Approval { .. }, Consent::Expires) => Resolution::Expire,
                 (Waiting::Approval { .. }, Consent::Withdrawn) => Resolution::Cancel,
                 (Waiting::Approval { .. }, Consent::Decided) => {
-                    witness.see(approved);
-                    let answer = decided(&row, &operator, &own, &suspension, run.as_ref()).await;
+                    let by = (&operator, &own);
+                    let answer =
+                        decided(&row, by, &suspension, run.as_ref(), &approval, &witness).await;
                     return vec![(id.to_owned(), answer)];
                 }
                 (Waiting::Approval { .. }, _) => {
-                    witness.see(approved);
-                    Decision::approve().into()
+                    if let Some(changed) = approval.changed(&witness) {
+                        let tried =
+                            first_of(&row, &turns, &suspension, changed.into(), run.as_ref()).await;
+                        if let Some(answer) = approval.is_over(&row, tried) {
+                            return vec![(id.to_owned(), answer)];
+                        }
+                    }
+                    approval.as_made(&witness).into()
                 }
                 (Waiting::Client, _) => {
                     let mut text = "delivered ".to_owned();
@@ -110,28 +119,35 @@ impl Stage {
                 _ if row.ending == Ending::AsksInVain => Resolution::Cancel,
                 _ => Resolution::Answer(json!(7)),
             };
-            let tries = turns
-                .iter()
-                .map(|turn| resolved(&row, turn, &suspension, resolution.clone(), run.as_ref()));
-            let (mut answers, mut problems) = (Vec::new(), Vec::new());
-            for answer in join_all(tries).await {
-                match answer {
-                    Ok(answer) => answers.push(answer),
-                    Err(problem) => problems.push(problem),
-                }
-            }
-            let answer = match (answers.pop(), answers.is_empty()) {
-                (Some(answer), true) => Ok(answer),
-                (Some(_), false) => Err("two servers have resolved it".into()),
-                (None, _) => Err(format!("not resolved: {}", problems.join(", "))),
-            };
+            let answer = first_of(&row, &turns, &suspension, resolution, run.as_ref()).await;
             vec![(id.to_owned(), answer)]
         });
         Job { ids: vec![id], caller, turn, task }
     }
 
+    /// Tries to let a waiting call go on in a server that is shutting down, which must leave it to the next one.
+    pub(crate) async fn decide_too_late(&self, waiting: &Suspension) -> Result<(), String> {
+        let resolution = match waiting.waiting() {
+            Waiting::Approval { .. } => Decision::approve().into(),
+            Waiting::Client => Resolution::Output("late".into()),
+            _ => Resolution::Answer(json!(7)),
+        };
+        let turn = self.executor.turn(self.options(ADA).may_approve(true));
+        let tried = turn.resolve(waiting.id(), resolution).await;
+        if !matches!(tried, Err(RedeemError::ShuttingDown)) {
+            return Err(format!("resolved during a shutdown: {tried:?}"));
+        }
+        let root = TurnOptions::default().identity(Identity::user("root")).may_approve(true);
+        let root = self.executor.turn(root);
+        let approvals = root.approvals().ok_or("the operator may approve")?.of_all_tenants();
+        match approvals.decide(waiting.id(), Decision::approve()).await {
+            Err(_) => Ok(()),
+            Ok(_) => Err("decided on during a shutdown".into()),
+        }
+    }
+
     /// The dry run of a waiting call, as it was shown.
-    fn observed_call(&self, suspension: &Suspension) -> ObservedCall {
+    pub(crate) fn observed_call(&self, suspension: &Suspension) -> ObservedCall {
         let now = self.executor.registry().snapshot().fingerprint("subject");
         let is_current = now.is_some_and(|now| now == suspension.definition_hash());
         let is_second = self.is_changed && self.row.meanwhile == Meanwhile::Changed && is_current;
@@ -164,6 +180,83 @@ pub(crate) fn answer_of(run: &Run, call: &str) -> Result<Answer, String> {
     done.map(Answer::Done).ok_or_else(|| "its run does not know it".into())
 }
 
+/// How whoever approves a waiting call answers.
+struct Approval {
+    call: String,
+    observed: ObservedCall,
+    edit: Edit,
+    changed: Option<String>,
+}
+
+impl Approval {
+    fn of(row: &Row, suspension: &Suspension, observed: ObservedCall) -> Self {
+        let changed = changed_arguments(row);
+        Self { call: suspension.call_id().to_owned(), observed, edit: row.edit, changed }
+    }
+
+    /// The approval with other arguments, if the row has one. It approves nothing if they are refused.
+    fn changed(&self, witness: &Witness) -> Option<Decision> {
+        let arguments = self.changed.clone()?;
+        if self.edit == Edit::Fits {
+            let observed = ObservedCall { arguments: arguments.clone(), ..self.observed.clone() };
+            witness.see(Seen::Approved { call: self.call.clone(), observed, remembered: false });
+        }
+        Some(Decision::approve_changed(arguments))
+    }
+
+    /// The approval of the call as it was made.
+    fn as_made(&self, witness: &Witness) -> Decision {
+        let (call, observed) = (self.call.clone(), self.observed.clone());
+        witness.see(Seen::Approved { call, observed, remembered: false });
+        Decision::approve()
+    }
+
+    /// The answer after an approval with changed arguments; `None` if they were refused as they had to be, and the
+    /// call still waits.
+    fn is_over(&self, row: &Row, tried: Result<Answer, String>) -> Option<Result<Answer, String>> {
+        let refused = matches!(&tried, Err(problem) if problem.contains("changed arguments are"));
+        let is_gone = matches!(
+            row.meanwhile,
+            Meanwhile::Removed | Meanwhile::Blocked | Meanwhile::Constrained
+        );
+        match self.edit {
+            Edit::Fits if refused && is_gone => None,
+            Edit::Fits | Edit::Nothing => Some(tried),
+            _ if refused => None,
+            // The client may no longer make the call, whatever its arguments.
+            _ if row.meanwhile == Meanwhile::Revoked || row.meanwhile == Meanwhile::Hidden => {
+                Some(tried)
+            }
+            // It was given up because nobody decides on it later.
+            _ if row.is_shut_down() => Some(tried),
+            _ => Some(Err(format!("arguments that do not fit were approved: {tried:?}"))),
+        }
+    }
+}
+
+/// Resolves a call in all of these turns at the same time; one of them gets its answer.
+async fn first_of(
+    row: &Row,
+    turns: &[Turn],
+    suspension: &Suspension,
+    resolution: Resolution,
+    run: Option<&Kept>,
+) -> Result<Answer, String> {
+    let tries = turns.iter().map(|turn| resolved(row, turn, suspension, resolution.clone(), run));
+    let (mut answers, mut problems) = (Vec::new(), Vec::new());
+    for answer in join_all(tries).await {
+        match answer {
+            Ok(answer) => answers.push(answer),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    match (answers.pop(), answers.is_empty()) {
+        (Some(answer), true) => Ok(answer),
+        (Some(_), false) => Err("two servers have resolved it".into()),
+        (None, _) => Err(format!("not resolved: {}", problems.join(", "))),
+    }
+}
+
 /// Resolves a call by itself, or in its run.
 async fn resolved(
     row: &Row,
@@ -178,11 +271,36 @@ async fn resolved(
             Err(RedeemError::AlreadyResolved(_)) if row.keeps_its_maker() => {
                 ended_by_itself(turn, suspension).await
             }
+            Err(RedeemError::ShuttingDown) if row.is_shut_down() => {
+                given_up(turn, suspension, None).await
+            }
             answer => answer.map_err(|error| error.to_string()),
         };
     };
     let mut run = loaded(kept).await?;
-    run.resolve(turn, suspension.id(), resolution).await.map_err(|error| error.to_string())?;
+    match run.resolve(turn, suspension.id(), resolution).await {
+        Err(RunError::Redeem(RedeemError::ShuttingDown)) if row.is_shut_down() => {
+            return given_up(turn, suspension, Some(kept)).await;
+        }
+        resolved => resolved.map_err(|error| error.to_string())?,
+    }
+    run.save(&*kept.1).await.map_err(|error| error.to_string())?;
+    answer_of(&run, suspension.call_id())
+}
+
+/// The answer to a call that a server left waiting because it was shutting down, and that nobody decides on later.
+async fn given_up(
+    turn: &Turn,
+    suspension: &Suspension,
+    run: Option<&Kept>,
+) -> Result<Answer, String> {
+    let Some(kept) = run else {
+        let cancelled = turn.resolve(suspension.id(), Resolution::Cancel).await;
+        return cancelled.map_err(|error| error.to_string());
+    };
+    let mut run = loaded(kept).await?;
+    let cancelled = run.resolve(turn, suspension.id(), Resolution::Cancel).await;
+    cancelled.map_err(|error| error.to_string())?;
     run.save(&*kept.1).await.map_err(|error| error.to_string())?;
     answer_of(&run, suspension.call_id())
 }
@@ -198,14 +316,35 @@ async fn ended_by_itself(turn: &Turn, suspension: &Suspension) -> Result<Answer,
 /// Somebody else decides on a call, and the caller awaits the result.
 async fn decided(
     row: &Row,
-    operator: &Turn,
-    caller: &Turn,
+    (operator, caller): (&Turn, &Turn),
     suspension: &Suspension,
     run: Option<&Kept>,
+    approval: &Approval,
+    witness: &Witness,
 ) -> Result<Answer, String> {
     let approvals = operator.approvals().ok_or("the operator may not approve")?.of_all_tenants();
-    // The server learns here that a client was revoked, and denies its call.
-    let _ = approvals.decide(suspension.id(), Decision::approve()).await;
+    let mut is_decided = false;
+    if let Some(changed) = approval.changed(witness) {
+        let refused = match approvals.decide(suspension.id(), changed).await {
+            Err(error @ DecideError::Arguments(_)) => Err(error.to_string()),
+            Err(DecideError::Redeem(RedeemError::ShuttingDown)) if row.is_shut_down() => {
+                return given_up(caller, suspension, run).await;
+            }
+            _ => Ok(Answer::Suspended(Box::new(suspension.clone()))),
+        };
+        match approval.is_over(row, refused) {
+            Some(Err(problem)) => return Err(problem),
+            over => is_decided = over.is_some(),
+        }
+    }
+    if !is_decided {
+        // The server learns here that a client was revoked, and denies its call.
+        let decided = approvals.decide(suspension.id(), approval.as_made(witness)).await;
+        let is_late = matches!(decided, Err(DecideError::Redeem(RedeemError::ShuttingDown)));
+        if is_late && row.is_shut_down() {
+            return given_up(caller, suspension, run).await;
+        }
+    }
     if is_streamed(row.door, suspension.call_id()) && row.body != Body::Client && !row.asks() {
         let result = tokio::time::timeout(Duration::from_secs(40), caller.result_of(suspension));
         let result = result.await.map_err(|_| "it has no result")?;

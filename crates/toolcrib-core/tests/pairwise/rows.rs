@@ -12,7 +12,7 @@ use crate::factors::{Part, Row};
 use crate::{checks, scenario};
 
 /// The maximum number of rows.
-const MOST: usize = 2_000;
+const MOST: usize = 2_400;
 
 /// The maximum processor time of a row, which does not run in real time.
 const LONG: Duration = Duration::from_secs(3);
@@ -38,6 +38,7 @@ const STATIONS: &[&[&str]] = &[
     &["body", "wind_down", "ending"],
     &["ending", "retry", "output"],
     &["body", "consent", "servers"],
+    &["consent", "edit", "meanwhile"],
 ];
 
 /// The rows, and the pairs that are possible.

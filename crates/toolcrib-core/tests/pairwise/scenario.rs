@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, yield_now};
 use toolcrib_core::audit::AuditRecord;
 use toolcrib_core::events::Event;
 use toolcrib_core::policy::Policy;
-use toolcrib_core::suspension::SuspensionStore;
+use toolcrib_core::suspension::{Suspension, SuspensionStore};
 use toolcrib_core::{Executor, ShutdownReport, TurnOptions};
 use toolcrib_tool::{ContextValues, Identity, ToolCall, ToolResult};
 
@@ -187,7 +187,9 @@ impl Stage {
             self.hold(&self.executor.clone());
         }
         self.let_the_holder_end().await;
-        if !self.is_changed {
+        if !self.is_changed && self.row.meanwhile == Meanwhile::Stopped {
+            self.stop(None).await.expect("nothing waits");
+        } else if !self.is_changed {
             self.change();
         }
         self.hog = None;
@@ -269,13 +271,14 @@ impl Stage {
     pub(crate) fn options(&self, caller: Caller) -> TurnOptions {
         let values =
             ContextValues::new().with("project_id", caller.project).with("trace", caller.trace);
-        TurnOptions::default()
+        let options = TurnOptions::default()
             .identity(Identity::user(caller.user))
             .values(values)
             .session(caller.session)
             .client("desk")
             .client_key("key")
-            .may_approve(self.row.rights == Rights::May)
+            .may_approve(self.row.rights == Rights::May);
+        self.setup.clients.narrowed(options)
     }
 
     pub(crate) fn arguments(&self) -> serde_json::Value {
@@ -373,16 +376,38 @@ impl Stage {
             if let Some(holder) = &self.holder {
                 holder.abort();
             }
-            let (next, audit) = self.setup.executor(self.setup.policy(), Some(&self.executor));
-            self.former.push((std::mem::replace(&mut self.executor, next), log));
-            self.audit = audit;
-            self.baseline = Counted::default();
+            self.start_again(log);
         } else {
             self.setup.change(&self.executor);
             if let Some((executor, _)) = &self.beside {
                 self.setup.change(executor);
             }
         }
+    }
+
+    /// The server stops in good order, which no call that waits in the store notices.
+    pub(crate) async fn stop(&mut self, waiting: Option<&Suspension>) -> Result<(), String> {
+        self.is_changed = true;
+        self.begin_shutdown(Duration::ZERO);
+        self.step().await;
+        if let Some(waiting) = waiting {
+            self.decide_too_late(waiting).await?;
+        }
+        self.setup.witness.see(Seen::Restarted);
+        if let Some(holder) = &self.holder {
+            holder.abort();
+        }
+        let log = self.log(&self.executor, &self.audit);
+        self.start_again(log);
+        Ok(())
+    }
+
+    /// Another process goes on where the last one has ended.
+    fn start_again(&mut self, log: Log) {
+        let (next, audit) = self.setup.executor(self.setup.policy(), Some(&self.executor));
+        self.former.push((std::mem::replace(&mut self.executor, next), log));
+        self.audit = audit;
+        self.baseline = Counted::default();
     }
 
     pub(crate) fn now(&self) -> u64 {

@@ -24,7 +24,7 @@ use toolcrib_core::spill::{
 use toolcrib_core::suspension::{Caller, MemorySuspensions};
 use toolcrib_core::{
     Change, Executor, ExecutorConfig, Registry, RegistryBuilder, RegistrySnapshot, SourceUnit,
-    after,
+    ToolFilter, Toolset, TurnOptions, after,
 };
 use toolcrib_tool::{
     Arguments, BoxFuture, CachePolicy, CallContext, Constraint, ContextValues, Dedupe, Injection,
@@ -34,8 +34,8 @@ use toolcrib_tool::{
 
 use crate::bodies::{BUDGET, CLIENT_LIMIT, LIMIT, Maker, Neighbor, SECRET, Subject};
 use crate::factors::{
-    Barrier, Body, Consent, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse, Rights,
-    Row, Secret,
+    Barrier, Body, Consent, Edit, Injected, Instance, Meanwhile, Middleware, Rate, Retry, Reuse,
+    Rights, Row, Secret, Shown,
 };
 use crate::process_store::ProcessStore;
 use crate::witness::{ObservedCall, Seen, Witness, lock};
@@ -79,7 +79,7 @@ impl Setup {
             runs: Arc::default(),
             runs_of: Arc::default(),
             bus: EventBus::new(10_000),
-            clients: Arc::default(),
+            clients: Arc::new(Clients::new(row.shown)),
             earlier,
         }
     }
@@ -155,8 +155,9 @@ impl Setup {
     pub(crate) fn change(&self, executor: &Executor) {
         let replaced = |entry| Change::Replace { unit: unit(), entries: vec![entry] };
         let change = match self.row.meanwhile {
-            Meanwhile::Nothing | Meanwhile::Restarted => return,
+            Meanwhile::Nothing | Meanwhile::Restarted | Meanwhile::Stopped => return,
             Meanwhile::Revoked => return self.clients.revoked.store(true, Ordering::SeqCst),
+            Meanwhile::Hidden => return self.clients.hidden.store(true, Ordering::SeqCst),
             Meanwhile::Reloaded => replaced(self.subject.clone()),
             Meanwhile::Changed => replaced(subject(&self.row, &self.witness, 2, self.earlier)),
             Meanwhile::Constrained => {
@@ -173,9 +174,11 @@ impl Setup {
         if self.row.consent == Consent::Free {
             return Policy::default();
         }
-        let ask =
-            PolicyRule::ask().tool("subject").argument("mode", ArgumentPattern::equals("work"));
-        Policy::new(OnAsk::Wait, [ask]).expect("a policy")
+        let of = |rule: PolicyRule, mode: &str| {
+            rule.tool("subject").argument("mode", ArgumentPattern::equals(mode))
+        };
+        let rules = [of(PolicyRule::deny(), "never"), of(PolicyRule::ask(), "work")];
+        Policy::new(OnAsk::Wait, rules).expect("a policy")
     }
 }
 
@@ -335,9 +338,36 @@ impl AuditSink for Records {
 }
 
 /// The current rights of the clients.
-#[derive(Default)]
 pub(crate) struct Clients {
+    shown: Shown,
     revoked: AtomicBool,
+    /// Whether the tool is no longer in the client's toolset.
+    hidden: AtomicBool,
+}
+
+impl Clients {
+    fn new(shown: Shown) -> Self {
+        Self { shown, revoked: AtomicBool::default(), hidden: AtomicBool::default() }
+    }
+
+    /// The options with the tools that the client sees now.
+    pub(crate) fn shown(&self, options: TurnOptions) -> TurnOptions {
+        if self.shown == Shown::Everything {
+            return options;
+        }
+        let without = |name| Toolset::new().exclude(ToolFilter::new().name(name));
+        let is_hidden = self.hidden.load(Ordering::SeqCst);
+        options.toolset(if is_hidden { without("subject") } else { Toolset::new() })
+    }
+
+    /// As [`shown`](Self::shown), for the calls of the row.
+    pub(crate) fn narrowed(&self, options: TurnOptions) -> TurnOptions {
+        let options = self.shown(options);
+        if self.shown != Shown::Narrowed {
+            return options;
+        }
+        options.narrow(&Toolset::new().exclude(ToolFilter::new().name("charge")))
+    }
 }
 
 impl CallerRights for Clients {
@@ -345,6 +375,12 @@ impl CallerRights for Clients {
         match caller.client_name() {
             Some("desk") if self.revoked.load(Ordering::SeqCst) => {
                 CallerStatus::Revoked { reason: "its token was revoked".into() }
+            }
+            Some("desk") if self.shown != Shown::Everything => {
+                let options = TurnOptions::default().values(caller.values());
+                CallerStatus::Current(Box::new(
+                    self.shown(options).may_approve(caller.may_approve()),
+                ))
             }
             _ => CallerStatus::Unmanaged,
         }
@@ -360,24 +396,41 @@ struct Person {
 /// How long a person takes to decide, in milliseconds: longer than the tool's limit.
 pub(crate) const THINKING: u64 = 2_000;
 
-/// The arguments with which a person replaces the model's.
-pub(crate) const CHANGED: &str = r#"{"mode":"work","n":2}"#;
+/// The arguments with which a person replaces the model's, if it does.
+pub(crate) fn changed_arguments(row: &Row) -> Option<String> {
+    let mut arguments = match row.edit {
+        Edit::Nothing => return None,
+        Edit::Fits => json!({"mode": "work", "n": 2}),
+        Edit::Misfit => json!({"mode": "work", "n": "many"}),
+        Edit::Forbidden => json!({"mode": "never", "n": 1}),
+    };
+    if row.secret != Secret::Nowhere {
+        arguments["note"] = SECRET.into();
+    }
+    Some(arguments.to_string())
+}
 
 impl Approver for Person {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
         self.witness.text("question", request.text());
         self.witness.text("question", request.to_value().to_string());
-        let (call, mut observed) = (request.call_id.as_str().to_owned(), observed_call(request));
+        let (call, observed) = (request.call_id.as_str().to_owned(), observed_call(request));
         self.witness.see(Seen::Asked { call: call.clone(), observed: observed.clone() });
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(THINKING)).await;
             let remembered = self.row.consent == Consent::Remembers;
+            if self.row.consent == Consent::Denies {
+                return Decision::deny("not today");
+            }
+            if let Some(changed) = changed_arguments(&self.row) {
+                // Changed arguments are never remembered.
+                let decision = Decision::approve_changed(changed.clone());
+                let (observed, remembered) =
+                    (ObservedCall { arguments: changed, ..observed }, false);
+                self.witness.see(Seen::Approved { call, observed, remembered });
+                return decision.remembered(Remember::Tool);
+            }
             let decision = match self.row.consent {
-                Consent::Denies => return Decision::deny("not today"),
-                Consent::Changes => {
-                    CHANGED.clone_into(&mut observed.arguments);
-                    Decision::approve_changed(CHANGED)
-                }
                 Consent::Remembers => Decision::approve().remembered(Remember::SameCall),
                 _ => Decision::approve(),
             };

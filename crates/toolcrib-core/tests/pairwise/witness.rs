@@ -25,6 +25,8 @@ pub(crate) enum Seen {
     Approved { call: String, observed: ObservedCall, remembered: bool },
     /// A body began.
     Began { run: usize, tool: &'static str, call: String, observed: ObservedCall },
+    /// A client was given a call.
+    HandedOut { call: String, observed: ObservedCall },
     /// A body used its wind-down period.
     WoundDown { run: usize },
     /// A body has ended: it returned, panicked or was dropped.

@@ -20,6 +20,9 @@ use crate::api::result::CallResult;
 /// The longest detail taken from another layer, in bytes.
 const DETAIL_MAX: usize = 4 * 1024;
 
+/// How long a client waits before it sends a decision again that a server did not take because it was shutting down.
+const AFTER_SHUTDOWN: Duration = Duration::from_secs(5);
+
 /// What is wrong with a request and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -198,6 +201,9 @@ impl From<RunError> for Problem {
             }
             RunError::Redeem(RedeemError::Expired | RedeemError::NotExpired) => {
                 Self::new(StatusCode::CONFLICT, detail)
+            }
+            RunError::Redeem(RedeemError::ShuttingDown) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(AFTER_SHUTDOWN)
             }
             RunError::Redeem(RedeemError::NotAllowed) => Self::new(StatusCode::FORBIDDEN, detail),
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),

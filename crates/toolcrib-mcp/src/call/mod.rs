@@ -447,6 +447,7 @@ impl Call {
         Box::pin(async move {
             call.turn.resolve(&id, resolution).await.map_err(|error| match error {
                 RedeemError::Store(error) => unreadable_suspension(&error),
+                RedeemError::ShuttingDown => ErrorData::internal_error(error.to_string(), None),
                 error => ErrorData::invalid_params(error.to_string(), None),
             })
         })

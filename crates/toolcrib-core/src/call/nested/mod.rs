@@ -12,12 +12,14 @@ mod pause;
 mod repetition;
 mod resume;
 mod resume_location;
+mod resume_permit;
 mod root;
 mod running_call;
 mod waiting;
 
 pub(crate) use crate::call::nested::live_calls::LiveCalls;
 pub(crate) use crate::call::nested::resume_location::ResumeLocation;
+pub(crate) use crate::call::nested::resume_permit::ResumePermit;
 pub(crate) use crate::call::nested::running_call::RunningCall;
 pub(crate) use pause::Paused;
 pub(crate) use repetition::{Next, Repetition};

@@ -5,43 +5,45 @@ use std::time::Duration;
 
 use toolcrib_tool::{CallId, ErrorKind, ToolError, ToolResult};
 
-use super::{LiveCalls, Repetition, RootStart, make};
+use super::{LiveCalls, Repetition, ResumePermit, RootStart, make};
 use crate::call::pipeline;
 use crate::call::tool_run::cut_short;
 use crate::call::turn::Turn;
 use crate::suspension::{Answer, Grant, Granted, Suspension};
 
 impl LiveCalls {
-    /// Resumes a call of this process. Returns the grant if the call is not alive here. `refused`
+    /// Resumes a call of this process. Returns the grant and the permit if the call is not alive here. `refused`
     /// is the reason if its client lost its rights.
     pub(crate) async fn resume(
         &self,
         turn: &Turn,
         grant: Grant,
+        permit: ResumePermit,
         refused: Option<String>,
-    ) -> Result<Answer, Grant> {
-        let Some(living) = self.take(grant.suspension().id()) else { return Err(grant) };
+    ) -> Result<Answer, (Grant, ResumePermit)> {
+        let Some(living) = self.take(grant.suspension().id()) else { return Err((grant, permit)) };
+        // It is counted as running for as long as it lives.
+        drop(permit);
         Ok(living.resume(turn, grant, refused).await)
     }
 }
 
 impl Turn {
     /// Resumes a call whose future is gone by making it again.
-    pub(crate) async fn resume_again(&self, grant: Grant) -> Answer {
+    pub(crate) async fn resume_again(&self, grant: Grant, permit: ResumePermit) -> Answer {
         let turn = self.with_values(grant.suspension().caller().values());
         let grant = Arc::new(grant);
         // For a nested call, its root call is made again.
+        let start = RootStart { permit: Some(permit), ..RootStart::alone() };
         let (call, start) = match grant.suspension().outermost_call() {
-            Some(call) => {
-                (call, RootStart { repetition: Some(Repetition::of(grant)), ..RootStart::alone() })
-            }
-            None => (grant.call(), RootStart { grant: Some(grant), ..RootStart::alone() }),
+            Some(call) => (call, RootStart { repetition: Some(Repetition::of(grant)), ..start }),
+            None => (grant.call(), RootStart { grant: Some(grant), ..start }),
         };
         make(&turn, call, start).await.into_answer()
     }
 
     /// Resumes a call whose future was in another process, or has ended here.
-    pub(crate) async fn resume_gone(&self, grant: Grant) -> Answer {
+    pub(crate) async fn resume_gone(&self, grant: Grant, permit: ResumePermit) -> Answer {
         let suspension = grant.suspension();
         let within = suspension.within();
         let is_ours = within.is_some_and(|within| {
@@ -50,7 +52,7 @@ impl Turn {
         let is_repeatable = within.is_some_and(crate::suspension::Within::is_repeatable);
         let is_wanted = !matches!(grant.granted(), Granted::Cancelled);
         if is_repeatable && is_wanted && !is_ours {
-            return self.resume_again(grant).await;
+            return self.resume_again(grant, permit).await;
         }
         let error = match grant.granted() {
             Granted::Cancelled => {
@@ -63,6 +65,11 @@ impl Turn {
             }
             _ => unfinished(suspension),
         };
+        self.refused_answer(suspension, error)
+    }
+
+    /// The answer of a waiting call that does not go on.
+    pub(crate) fn refused_answer(&self, suspension: &Suspension, error: ToolError) -> Answer {
         if let Some(call) = suspension.outermost_call() {
             pipeline::refused(self, call, error).into_answer()
         } else {

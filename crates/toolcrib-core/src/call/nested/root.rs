@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use toolcrib_tool::{BoxFuture, CallId, ToolCall, ToolError, ToolResult};
 use tracing::{Instrument as _, Span};
 
-use super::Repetition;
+use super::{Repetition, ResumePermit};
 use crate::admission::Lineage;
 use crate::cache::Flights;
 use crate::call::batch::Barrier;
@@ -72,13 +72,15 @@ pub(crate) struct RootStart<'s> {
     pub(crate) grant: Option<Arc<Grant>>,
     /// Set if a nested call was decided on and this call is made again.
     pub(crate) repetition: Option<Repetition>,
+    /// Set if the call has waited and goes on.
+    pub(crate) permit: Option<ResumePermit>,
 }
 
 impl RootStart<'_> {
     /// For a call that is not part of a batch.
     pub(crate) fn alone() -> Self {
-        let (barrier, batch, grant, repetition) = Default::default();
-        Self { barrier, batch, position: 0, grant, repetition }
+        let (barrier, batch, grant, repetition, permit) = Default::default();
+        Self { barrier, batch, position: 0, grant, repetition, permit }
     }
 }
 
@@ -86,11 +88,13 @@ impl RootStart<'_> {
 /// continues in the background.
 pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> Answered {
     let root = Arc::new(RootCall::of(turn));
-    let RootStart { barrier, batch, position, grant, repetition } = start;
+    let RootStart { barrier, batch, position, grant, repetition, permit } = start;
+    let is_permitted = permit.is_some();
     let lineage = Lineage::root(Arc::clone(&root), barrier);
     if turn.state.shared.suspensions.is_none() {
         let (grant, repetition) = (grant.as_deref(), repetition.as_ref());
-        let origin = Origin { batch, position, grant, repetition, ..Origin::alone(&lineage) };
+        let origin =
+            Origin { batch, position, grant, repetition, is_permitted, ..Origin::alone(&lineage) };
         return pipeline::run(turn, call, origin).await;
     }
     let (id, tool, started) = (call.id().clone(), call.name().to_owned(), Instant::now());
@@ -98,8 +102,10 @@ pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> A
     // Allocates first, because the large future would otherwise be copied.
     let memory = Box::new_uninit();
     let work = Box::into_pin(Box::write(memory, async move {
+        let _permit = permit;
         let (batch, grant, repetition) = (batch.as_ref(), grant.as_deref(), repetition.as_ref());
-        let origin = Origin { batch, position, grant, repetition, ..Origin::alone(&lineage) };
+        let origin =
+            Origin { batch, position, grant, repetition, is_permitted, ..Origin::alone(&lineage) };
         pipeline::run(&own, call, origin).await
     }));
     let mut work: Work = work;

@@ -160,7 +160,7 @@ impl<'a> PipelineRun<'a> {
                 let own = grant.decider().is_none_or(|who| who == self.turn.name());
                 self.remember(slot, arguments, *remember, own);
             }
-            if grant.is_changed() {
+            if grant.has_changed_arguments() {
                 self.note_change(slot, arguments);
             }
             self.record.decision = decision_of(grant);
@@ -267,6 +267,10 @@ impl<'a> PipelineRun<'a> {
             return Some(Err(refusal));
         }
         let Granted::Output(output) = grant.granted() else { return None };
+        if grant.has_changed_arguments() {
+            let arguments = grant.suspension().arguments().to_owned();
+            self.note_change(slot, &Arguments::from_validated(arguments));
+        }
         self.record.decision = Decision::Allowed;
         Some(self.delivered(slot, output.clone()))
     }

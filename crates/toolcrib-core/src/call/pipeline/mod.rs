@@ -52,8 +52,9 @@ pub(crate) use self::origin::{Origin, refused};
 /// Answers a call through the host's middleware.
 pub(crate) async fn run(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let shared = &turn.state.shared;
-    // Nested calls do not enter again.
-    let entered = (origin.lineage.depth() == 0).then(|| shared.shutdown.enter()).transpose();
+    // Nested calls and those that go on do not enter again.
+    let enters = origin.lineage.depth() == 0 && !origin.is_permitted;
+    let entered = enters.then(|| shared.shutdown.enter()).transpose();
     let _entered = match entered {
         Ok(entered) => entered,
         Err(error) => return refused(turn, call, error),

@@ -30,13 +30,15 @@ pub(crate) struct Origin<'a> {
     pub(crate) grant: Option<&'a Grant>,
     /// Set if a nested call was decided on and this call is made again.
     pub(crate) repetition: Option<&'a Repetition>,
+    /// Set if the call has waited, and whoever lets it go on has asked whether it may.
+    pub(crate) is_permitted: bool,
 }
 
 impl<'a> Origin<'a> {
     /// For a call made by `lineage` that is not part of a batch.
     pub(crate) fn alone(lineage: &'a Lineage) -> Self {
         let (maker, made, batch, grant, repetition) = Default::default();
-        Self { lineage, maker, made, batch, position: 0, grant, repetition }
+        Self { lineage, maker, made, batch, position: 0, grant, repetition, is_permitted: false }
     }
 
     /// The call's cancellation token.

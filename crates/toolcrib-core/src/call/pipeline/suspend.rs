@@ -74,7 +74,11 @@ impl PipelineRun<'_> {
         let tool = (slot.entry.name(), slot.fingerprint());
         let suspended = Suspension::of(self.id, tool, arguments, waiting, (now, expires_at));
         let mut suspension = match suspended {
-            Ok(suspension) => suspension.for_identity(&*state.identity).by(caller).showing(shown),
+            Ok(suspension) => suspension
+                .for_identity(&*state.identity)
+                .by(caller)
+                .showing(shown)
+                .with_changed_arguments(self.mending.has_change()),
             Err(error) => return unkept(error).into(),
         };
         if let Some(within) = self.within(is_alive) {

@@ -20,7 +20,7 @@ use crate::approval::{Approvals, Approver, THE_HOST, refused};
 use crate::call::cancellation::Cancellation;
 use crate::call::executor::Shared;
 use crate::call::nested;
-use crate::call::nested::RootStart;
+use crate::call::nested::{ResumePermit, RootStart};
 use crate::call::pipeline::{Answered, DryRun};
 use crate::call::{batch, pipeline};
 use crate::core_tools::search::{FoundTool, Match};
@@ -341,8 +341,16 @@ impl Turn {
     ///
     /// It runs with the stored values of its caller's context, not with this turn's. If the client
     /// lost the right to make the call ([`CallerRights`](crate::approval::CallerRights)), it is
-    /// `denied`, whatever the grant.
+    /// `denied`, whatever the grant. While the host shuts down, a call that would go on is answered with
+    /// `unavailable`; [`resolve`](Self::resolve) leaves it waiting.
     pub async fn resume(&self, grant: Grant) -> Answer {
+        match self.state.resume_permit(grant.lets_go_on()) {
+            Ok(permit) => self.resume_permitted(grant, permit).await,
+            Err(error) => self.refused_answer(grant.suspension(), error),
+        }
+    }
+
+    pub(crate) async fn resume_permitted(&self, grant: Grant, permit: ResumePermit) -> Answer {
         let shared = &self.state.shared;
         let refused = self.state.caller_now(grant.suspension()).err();
         let grant = match refused.clone().filter(|_| grant.lets_go_on()) {
@@ -352,12 +360,12 @@ impl Turn {
         let within = grant.suspension().within();
         let is_kept_alive = within.is_some_and(|within| within.alive_in.is_some());
         if is_kept_alive {
-            return match shared.live_calls.resume(self, grant, refused).await {
+            return match shared.live_calls.resume(self, grant, permit, refused).await {
                 Ok(answer) => answer,
-                Err(grant) => self.resume_gone(grant).await,
+                Err((grant, permit)) => self.resume_gone(grant, permit).await,
             };
         }
-        self.resume_again(grant).await
+        self.resume_again(grant, permit).await
     }
 
     /// Where a channel of this turn's calls stores unread events: in the executor's spill store,
@@ -470,7 +478,8 @@ impl Turn {
     ///
     /// Fails, and leaves the call waiting, if the executor stores no calls
     /// ([`RedeemError::Unknown`]), if this turn lacks the right to approve
-    /// ([`RedeemError::NotAllowed`]), or as [`redeem`] describes.
+    /// ([`RedeemError::NotAllowed`]), if the host is shutting down
+    /// ([`RedeemError::ShuttingDown`]), or as [`redeem`] describes.
     pub async fn resolve(
         &self,
         id: &SuspensionId,
@@ -480,8 +489,10 @@ impl Turn {
         let store = shared.suspensions.as_ref().ok_or(RedeemError::Unknown)?;
         resolution.check_right(self.may_approve())?;
         let identity = &self.state.identity;
+        let mut permit = None;
         if let Some(found) = self.suspended(id).await? {
             self.state.check_here(&found).await?;
+            permit = Some(self.state.permit_for(&resolution)?);
             if let Some(arguments) = resolution.changed_arguments() {
                 let checked = Box::pin(self.check_changed(&found, arguments)).await;
                 checked.map_err(RedeemError::Arguments)?;
@@ -489,7 +500,10 @@ impl Turn {
         }
         let grant =
             redeem(store.as_ref(), id, identity, shared.now(), resolution, self.name()).await?;
-        Ok(Box::pin(self.resume(grant)).await)
+        Ok(match permit {
+            Some(permit) => Box::pin(self.resume_permitted(grant, permit)).await,
+            None => Box::pin(self.resume(grant)).await,
+        })
     }
 
     /// Checks changed arguments of a call that waits for approval like a model's.

@@ -18,6 +18,7 @@ use toolcrib_tool::{CallId, ToolCall, ToolError, ToolOutput, ToolResult};
 
 use crate::NoRandomness;
 use crate::approval::THE_HOST;
+use crate::call::nested::ResumePermit;
 use crate::call::nested::{ResumeLocation, unfinished};
 use crate::storage::clock::Timestamp;
 use crate::suspension::{
@@ -155,10 +156,12 @@ impl Run {
             return Err(too_late(store, id, turn.identity()).await?.into());
         };
         resolution.check_right(turn.may_approve())?;
+        let mut permit = ResumePermit::default();
         if let RunCall::Waiting(waiting) = &self.record.slots[position] {
             if let ResumeLocation::Elsewhere(process) = turn.resume_location(waiting).await? {
                 return Err(RedeemError::Elsewhere { process }.into());
             }
+            permit = turn.permit_for(&resolution)?;
             if let Some(arguments) = resolution.changed_arguments() {
                 let checked = Box::pin(turn.check_changed(waiting, arguments)).await;
                 checked.map_err(RedeemError::Arguments)?;
@@ -167,7 +170,7 @@ impl Run {
         let (identity, now) = (turn.identity(), turn.now());
         let grant = redeem(store, id, identity, now, resolution, turn.name()).await?;
         self.resolving = Some(id.clone());
-        let answer = turn.resume(grant).await;
+        let answer = turn.resume(grant, permit).await;
         self.resolving = None;
         self.record.slots[position] = answer.into();
         Ok(())

@@ -14,6 +14,7 @@ use toolcrib_tool::{
 
 use super::*;
 use crate::approval::Decision;
+use crate::call::nested::ResumePermit;
 use crate::suspension::run::turn_access::Sealed;
 use crate::suspension::{
     Grant, Granted, MemorySuspensions, ResolutionKind, SuspensionStore, Waiting,
@@ -80,7 +81,7 @@ impl TurnAccess for Fake {
         answers
     }
 
-    async fn resume(&self, grant: Grant) -> Answer {
+    async fn resume(&self, grant: Grant, _: ResumePermit) -> Answer {
         let call = grant.call();
         if let Some(error) = grant.refusal() {
             tokio::task::yield_now().await;

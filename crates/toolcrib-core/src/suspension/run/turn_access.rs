@@ -5,10 +5,12 @@ use std::future::Future;
 use toolcrib_tool::{ToolCall, ToolError, ToolOutput};
 
 use crate::Turn;
-use crate::call::nested::ResumeLocation;
+use crate::call::nested::{ResumeLocation, ResumePermit};
 use crate::call::pipeline::check_data;
 use crate::storage::clock::Timestamp;
-use crate::suspension::{Answer, Grant, StoreError, Suspension, SuspensionStore, client_output};
+use crate::suspension::{
+    Answer, Grant, RedeemError, Resolution, StoreError, Suspension, SuspensionStore, client_output,
+};
 
 /// A turn with a suspension store, as a [`Run`](super::Run) uses it. Sealed, so that only this
 /// crate can resume calls.
@@ -19,7 +21,13 @@ pub trait TurnAccess: Sealed + Sync {
 
     /// Resumes a call with its grant.
     #[doc(hidden)]
-    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send;
+    fn resume(&self, grant: Grant, permit: ResumePermit) -> impl Future<Output = Answer> + Send;
+
+    /// Lets a call go on, or fails while the host shuts down.
+    #[doc(hidden)]
+    fn permit_for(&self, _resolution: &Resolution) -> Result<ResumePermit, RedeemError> {
+        Ok(ResumePermit::default())
+    }
 
     /// Validates a client's output against the tool's output schema.
     #[doc(hidden)]
@@ -75,8 +83,12 @@ impl TurnAccess for Turn {
         Turn::start_batch(self, calls)
     }
 
-    fn resume(&self, grant: Grant) -> impl Future<Output = Answer> + Send {
-        Turn::resume(self, grant)
+    fn resume(&self, grant: Grant, permit: ResumePermit) -> impl Future<Output = Answer> + Send {
+        self.resume_permitted(grant, permit)
+    }
+
+    fn permit_for(&self, resolution: &Resolution) -> Result<ResumePermit, RedeemError> {
+        self.state.permit_for(resolution)
     }
 
     fn accept(&self, suspension: &Suspension, output: ToolOutput) -> Result<ToolOutput, ToolError> {

@@ -3,4 +3,5 @@
 mod approval;
 mod awaiting;
 mod bound_consent;
+mod shutting_down;
 mod suspending;

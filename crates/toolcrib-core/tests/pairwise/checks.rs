@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_core::audit::AuditOutcome;
 use toolcrib_core::events::Payload;
-use toolcrib_tool::{CHANGED_ARGUMENTS, CallId, ErrorKind, ToolError};
+use toolcrib_tool::{CallId, ErrorKind, ToolError};
 
 use crate::bodies::{BUDGET, HOLD, LIMIT, MAKE, RETRY_AFTER, SECRET, WIND_DOWN};
 use crate::calls::HOLDER;
+use crate::consent_checks::{changes_are_told, only_what_was_approved_ran};
 use crate::factors::{
     Barrier, Body, Consent, Door, Ending, Injected, Instance, Interruption, Looks, Meanwhile, Pool,
     Row, Secret, Servers, Slots, Twin, Watcher, WindDown,
 };
 use crate::model::{self, Kind};
 use crate::scenario::{End, Log, Story, Told};
-use crate::setup::{THINKING, changed_arguments};
-use crate::witness::{Moment, ObservedCall, Seen};
+use crate::setup::THINKING;
+use crate::witness::Seen;
 
 /// How much less precise the steps of a row are than its clock, in milliseconds.
 const COARSE: u64 = 150;
@@ -296,48 +297,6 @@ fn instances_are_made_for_calls_that_run(
     }
 }
 
-fn only_what_was_approved_ran(row: &Row, story: &Story, problems: &mut Vec<String>) {
-    if row.consent == Consent::Free {
-        return;
-    }
-    let mut approved: Vec<(&str, &ObservedCall, bool)> = Vec::new();
-    for moment in &story.moments {
-        match &moment.seen {
-            Seen::Approved { call, observed, remembered } => {
-                approved.push((call, observed, *remembered));
-            }
-            Seen::Began { call, observed, tool: "subject", .. }
-            | Seen::HandedOut { call, observed }
-                if !call.starts_with(HOLDER) =>
-            {
-                let is_handed_out = matches!(moment.seen, Seen::HandedOut { .. });
-                let fits = |(of, shown, remembered): &(&str, &ObservedCall, bool)| {
-                    // A client does not get the injected values.
-                    let project = if is_handed_out { &shown.project } else { &observed.project };
-                    same(&ObservedCall { project: project.clone(), ..(*observed).clone() }, shown)
-                        && (of.trim_end_matches(".1") == call.trim_end_matches(".1") || *remembered)
-                };
-                if !approved.iter().any(fits) {
-                    problems.push(format!("{call}: ran unapproved: {observed:?} of {approved:?}"));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether the call ran as it was shown.
-fn same(observed: &ObservedCall, shown: &ObservedCall) -> bool {
-    observed.version == shown.version
-        && observed.user == shown.user
-        && observed.project == shown.project
-        && json_of(&observed.arguments) == json_of(&shown.arguments)
-}
-
-fn json_of(text: &str) -> Option<serde_json::Value> {
-    serde_json::from_str(text).ok()
-}
-
 fn nothing_ran_beside_what_runs_alone(row: &Row, story: &Story, problems: &mut Vec<String>) {
     // A thread cannot be stopped: a blocking body that is told to end notices it in the next steps, and its batch
     // does not wait for it.
@@ -538,40 +497,6 @@ fn failures_are_whole(row: &Row, story: &Story, problems: &mut Vec<String>) {
             if row.ending == Ending::Fails && is_the_tools && retry_after != Some(RETRY_AFTER) {
                 problems.push(format!("{id}: to be called again after {retry_after:?}"));
             }
-        }
-    }
-}
-
-/// An answer says with which arguments the call ran, if they are not those of the model.
-fn changes_are_told(row: &Row, story: &Story, problems: &mut Vec<String>) {
-    let Some(changed) = changed_arguments(row) else { return };
-    for (id, told) in story.told.iter().filter(|_| !row.is_nested()) {
-        let Some(Told { end: End::Done(result), .. }) = told.last() else { continue };
-        let with_changed = |moment: &Moment| match &moment.seen {
-            Seen::Began { call, observed, .. } | Seen::HandedOut { call, observed } => {
-                (call == id).then(|| json_of(&observed.arguments) == json_of(&changed))
-            }
-            _ => None,
-        };
-        let Some(is_changed) = story.moments.iter().filter_map(with_changed).last() else {
-            continue;
-        };
-        let output = result.output().or_else(|| result.error().and_then(ToolError::partial));
-        let is_told = output.is_some_and(|output| output.meta().contains_key(CHANGED_ARGUMENTS));
-        // What was not run, or is cut short, need not say with what.
-        let may_miss = matches!(
-            result.error_kind(),
-            Some(
-                ErrorKind::NotFound
-                    | ErrorKind::Unavailable
-                    | ErrorKind::Denied
-                    | ErrorKind::Constraint
-                    | ErrorKind::Cancelled
-                    | ErrorKind::OutcomeUnknown
-            )
-        );
-        if is_told != is_changed && !(is_changed && may_miss) {
-            problems.push(format!("{id}: changed: {is_changed}, told: {is_told}"));
         }
     }
 }

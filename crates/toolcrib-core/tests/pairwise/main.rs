@@ -14,6 +14,7 @@
 mod bodies;
 mod calls;
 mod checks;
+mod consent_checks;
 mod constraints;
 mod factors;
 mod model;

@@ -17,8 +17,8 @@ use toolcrib_core::suspension::{
 };
 use toolcrib_core::{Answer, Executor, ExecutorBuilder, Middleware, Next, Turn, TurnOptions};
 use toolcrib_tool::{
-    Approval, BoxFuture, CallContext, ContextValues, ErrorKind, InputRequest, Ticket, ToolCall,
-    ToolEntry, ToolOutcome, ToolOutput, ToolResult, tool_fn,
+    Approval, BoxFuture, CHANGED_ARGUMENTS, CallContext, ContextValues, ErrorKind, InputRequest,
+    Ticket, ToolCall, ToolEntry, ToolOutcome, ToolOutput, ToolResult, tool_fn,
 };
 
 use crate::harness::{define, entry, registry, source};
@@ -210,6 +210,40 @@ async fn a_tool_that_asks_back_runs_again_with_the_answer() {
     let answer = Resolution::Answer(json!({"name": "Ada"}));
     let result = done(host.turn().resolve(suspension.id(), answer).await.expect("resolved"));
     assert_eq!(result.text(), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn an_answer_tells_of_changed_arguments_after_a_question_and_from_a_client() {
+    let asks = tool_fn(|arguments: Value, cx: CallContext| async move {
+        match cx.answer() {
+            Some(_) => ToolOutcome::Done(ToolOutput::from(arguments["path"].to_string())),
+            None => {
+                ToolOutcome::needs_input(InputRequest::new("Sure?", json!({"type": "boolean"})))
+            }
+        }
+    });
+    let of_path = |name| {
+        let schema = json!({"properties": {"path": {"type": "string"}}});
+        define(name).approval(Approval::Always).input_schema(schema)
+    };
+    let pick = of_path("pick").build().expect("valid");
+    let tools = [entry(of_path("ask"), asks), ToolEntry::client(pick, source())];
+    let executor = Executor::builder(registry(tools)).suspensions(Host::new().store).build();
+    let turn = as_ada(&executor);
+    let answers =
+        [("ask", Resolution::Answer(json!(true))), ("pick", Resolution::Output("picked".into()))];
+    for (tool, answer) in answers {
+        let waiting = suspended(&turn, tool).await;
+        let changed = Decision::approve_changed(r#"{"path": "b"}"#);
+        let next = turn.resolve(waiting.id(), changed.into()).await.expect("it is approved");
+        let Answer::Suspended(next) = next else { panic!("{tool} waits again") };
+        // As after a restart.
+        let stored = serde_json::to_string(&next).expect("it is data");
+        assert_eq!(serde_json::from_str::<Suspension>(&stored).expect("it is whole"), *next);
+        let result = done(turn.resolve(next.id(), answer).await.expect("it is answered"));
+        let output = result.output().expect("it succeeds");
+        assert_eq!(output.meta()[CHANGED_ARGUMENTS], json!({"path": "b"}), "{tool}");
+    }
 }
 
 #[tokio::test]

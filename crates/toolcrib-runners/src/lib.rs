@@ -44,7 +44,7 @@ pub use secrets::{
 /// Lets a program that embeds this crate confine the programs it starts.
 pub use toolcrib_sandbox::jail;
 /// The files that no program of a declaration may change; see [`RunnerHost::control_plane`].
-pub use toolcrib_sandbox::{ControlPlane, Places, server_path};
+pub use toolcrib_sandbox::{ControlPlane, ExposureRecord, Places, server_path};
 pub use trust::{
     Trust, TrustDecision, TrustEverything, TrustNothing, TrustRequest, prompt_trust_decision,
     prompt_wants, resource_trust_decision, resource_wants, served_file, tool_trust_decision,

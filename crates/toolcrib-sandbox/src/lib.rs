@@ -131,7 +131,7 @@ pub use crate::own_process::{close_to_others, take_variables};
 pub use crate::program::environment::server_path;
 pub use crate::served_file::ServedFile;
 pub use confinement::{Confinement, Limits, Profile, Require, UnknownProfile};
-pub use control_plane::{ControlPlane, ExposedFile, Places};
+pub use control_plane::{ControlPlane, ExposedFile, ExposureRecord, Places};
 pub use process::{
     Child, ChildProcess, ChildStdin, ChildStdout, SealedFile, finish_kills, run, run_blocking,
     scratch_folder, spawn, sweep_scratch,

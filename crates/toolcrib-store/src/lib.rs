@@ -20,6 +20,7 @@ use toolcrib_core::clock::Timestamp;
 
 #[cfg(feature = "http")]
 pub use crate::tables::answers::Answers;
+pub use crate::tables::exposed::ExposedTable;
 #[cfg(feature = "mcp")]
 pub use crate::tables::pins::{DatabasePins, PinnedTools};
 pub use crate::tables::runs::Runs;

@@ -6,14 +6,20 @@
 //! *exposed* instead: it is not used until no program that can change it runs and the operator has
 //! reviewed it, in whichever order. A review records the content of a place that a program can still
 //! change, so one review is enough.
+//!
+//! Exposed places are [recorded](super::ExposureRecord), so that they stay exposed when the process has ended.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{ControlPlane, OwnFolder, Places, ReachablePaths, exists, identity, is_plain};
+use super::record::ReadRecord;
+use super::{
+    ControlPlane, ExposureRecord, OwnFolder, Places, ReachablePaths, exists, identity, is_plain,
+};
 use crate::Confinement;
 
 /// The longest content that is recorded. A longer file is reviewed once more after the programs ended.
@@ -73,6 +79,7 @@ pub(super) struct Exposures {
     exposed: BTreeMap<PathBuf, Review>,
     running: BTreeMap<u64, WriteAccess>,
     last_id: u64,
+    record: Option<ReadRecord>,
 }
 
 /// What a program can write while it runs.
@@ -125,11 +132,47 @@ impl Exposures {
         self.exposed.is_empty()
     }
 
+    /// Keeps the exposed places in a record, too.
+    pub(super) fn keep_in(&mut self, record: Arc<dyn ExposureRecord>) {
+        self.record = Some(ReadRecord::new(record));
+    }
+
+    /// Adds the recorded places, if one of these files has changed since the record was read.
+    pub(super) fn read_record(&mut self, files: &[PathBuf]) {
+        let recorded = self.record.as_mut().map(|record| record.places_for(files));
+        self.expose(recorded.unwrap_or_default());
+    }
+
+    fn expose(&mut self, places: Vec<PathBuf>) {
+        for place in places {
+            self.exposed.entry(place).or_insert(Review::Pending);
+        }
+    }
+
     /// Adds the places that running programs can change.
     pub(super) fn add(&mut self, places: &Places) {
-        let Self { exposed, running, .. } = self;
-        for place in running.values().flat_map(|program| program.open(places)) {
-            exposed.entry(place.clone()).or_insert(Review::Pending);
+        let open = self.running.values().flat_map(|program| program.open(places));
+        let open: Vec<_> = open.cloned().collect();
+        // The record reports its failures. What it does not have is exposed as long as this process runs.
+        let _ = self.record_new(open.clone());
+        self.expose(open);
+    }
+
+    /// Records places that are not exposed yet, and returns them.
+    fn record_new(&mut self, places: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+        self.read_record(&[]);
+        let is_new = |place: &PathBuf| !self.exposed.contains_key(place);
+        let new: Vec<_> = places.into_iter().filter(is_new).collect();
+        if let Some(own) = self.record.as_ref().filter(|_| !new.is_empty()) {
+            own.record.add(&new)?;
+        }
+        Ok(new)
+    }
+
+    /// Removes places that are not exposed any more from the record.
+    fn forget(&self, places: &[PathBuf]) {
+        if let Some(own) = self.record.as_ref().filter(|_| !places.is_empty()) {
+            own.record.remove(places);
         }
     }
 
@@ -137,22 +180,29 @@ impl Exposures {
     /// reviewed it.
     pub(super) fn find(&mut self, spellings: &[PathBuf]) -> Option<bool> {
         let Self { exposed, running, .. } = self;
+        let mut settled = Vec::new();
         let is_in = |place: &Path| spellings.iter().any(|spelling| spelling.starts_with(place));
         let places: Vec<_> = exposed.keys().filter(|place| is_in(place)).cloned().collect();
         let mut is_reviewed = None;
         for place in places {
             match exposed.get(&place) {
-                None | Some(Review::Pending) => return Some(false),
+                None | Some(Review::Pending) => {
+                    is_reviewed = Some(false);
+                    break;
+                }
                 Some(Review::Done(_)) if is_open(running, &place) => is_reviewed = Some(true),
                 Some(Review::Done(then)) if content(&place).as_ref() == Some(then) => {
                     exposed.remove(&place);
+                    settled.push(place);
                 }
                 Some(Review::Done(_)) => {
                     exposed.insert(place, Review::Pending);
-                    return Some(false);
+                    is_reviewed = Some(false);
+                    break;
                 }
             }
         }
+        self.forget(&settled);
         is_reviewed
     }
 
@@ -164,6 +214,8 @@ impl Exposures {
     /// Records that the operator has reviewed all exposed places. Returns those that exist and that nobody had
     /// reviewed as they are.
     pub(super) fn review(&mut self) -> Vec<PathBuf> {
+        let recorded = self.record.as_mut().map(ReadRecord::places);
+        self.expose(recorded.unwrap_or_default());
         let Self { exposed, running, .. } = self;
         let is_new = |place: &Path, review: &Review| {
             let is_known = match review {
@@ -174,13 +226,17 @@ impl Exposures {
         };
         let new = exposed.iter().filter(|(place, review)| is_new(place, review));
         let new = new.map(|(place, _)| place.clone()).collect();
+        let mut settled = Vec::new();
         exposed.retain(|place, review| {
             let is_open = is_open(running, place);
             if is_open {
                 *review = content(place).map_or(Review::Pending, Review::Done);
+            } else {
+                settled.push(place.clone());
             }
             is_open
         });
+        self.forget(&settled);
         new
     }
 }
@@ -239,9 +295,11 @@ impl RunningProgram {
                 place.display()
             ));
         }
-        for place in open {
-            exposures.exposed.entry(place.clone()).or_insert(Review::Pending);
-        }
+        let open = open.into_iter().cloned().collect();
+        let new = exposures.record_new(open).map_err(|error| {
+            format!("files that the program could create cannot be recorded in the state folder: {error}")
+        })?;
+        exposures.expose(new);
         exposures.last_id += 1;
         let id = exposures.last_id;
         exposures.running.insert(id, program);

@@ -12,10 +12,12 @@ use tokio::sync::watch;
 use crate::{Confinement, Profile};
 
 mod exposures;
+mod record;
 mod taken;
 
 pub use exposures::ExposedFile;
 pub(crate) use exposures::RunningProgram;
+pub use record::ExposureRecord;
 pub(crate) use taken::WithheldFromGrants;
 
 use exposures::Exposures;
@@ -356,16 +358,23 @@ impl ControlPlane {
             self.refresh();
             self.exposures().add(&self.places());
         }
+        let files: Vec<_> = files.into_iter().map(|file| file.as_ref().to_owned()).collect();
         let mut exposures = self.exposures();
+        exposures.read_record(&files);
         if exposures.is_empty() {
             return None;
         }
-        files.into_iter().find_map(|file| {
+        files.into_iter().find_map(|path| {
             let mut spellings = Vec::new();
-            follow(file.as_ref(), &mut spellings, &mut Vec::new());
+            follow(&path, &mut spellings, &mut Vec::new());
             let is_reviewed = exposures.find(&spellings)?;
-            Some(ExposedFile { path: file.as_ref().to_owned(), is_reviewed })
+            Some(ExposedFile { path, is_reviewed })
         })
+    }
+
+    /// Keeps exposed places in a record from now on, and adds those that it has.
+    pub fn record_exposures(&self, record: Arc<dyn ExposureRecord>) {
+        self.exposures().keep_in(record);
     }
 
     /// The operator takes responsibility for the [exposed](Self::exposed) files as they are now, for

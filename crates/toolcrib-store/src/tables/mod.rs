@@ -2,6 +2,7 @@
 
 #[cfg(feature = "http")]
 pub(crate) mod answers;
+pub(crate) mod exposed;
 pub(crate) mod history;
 pub(crate) mod owner;
 #[cfg(feature = "mcp")]

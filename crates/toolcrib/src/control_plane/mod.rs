@@ -6,6 +6,7 @@
 
 mod own;
 mod placeholders;
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ use toolcrib_manifest::live::{ManifestUnit, UnitChange};
 use toolcrib_runners::{ControlPlane, DecidingFiles, Lease, Places, RunnerHost};
 
 pub use own::OwnPlaces;
+pub use record::ExposedFiles;
+pub use toolcrib_runners::ExposureRecord;
 
 /// A manifest: the rank of its directory, and its name.
 type ManifestKey = (u32, String);

@@ -2,12 +2,14 @@
 
 #[cfg(unix)]
 use std::io;
+use std::sync::Arc;
 
 use toolcrib_core::masking::{MaskError, SHORTEST_SECRET};
 use toolcrib_runners::{ExposeSecret, RunnerHost, SecretString, Secrets};
 
 use super::Config;
 use crate::ToolcribBuilder;
+use crate::control_plane::ExposedFiles;
 use crate::manifests::lock::LockKeeper;
 use crate::manifests::trust::TrustKeeper;
 
@@ -47,6 +49,9 @@ impl Config {
             .with_confinement(self.confinement_defaults())
             .with_homes(self.homes_folder())
             .with_trust(TrustKeeper::of(self));
+        if let Some(state) = &self.state.dir {
+            host.control_plane.record_exposures(Arc::new(ExposedFiles::in_state(state)));
+        }
         #[cfg(feature = "builtins")]
         let host = host.with_sensitive(self.paths.sensitive_extra.clone());
         host

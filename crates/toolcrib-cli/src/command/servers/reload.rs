@@ -2,23 +2,26 @@
 
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
+use toolcrib::control_plane::{ExposedFiles, ExposureRecord as _};
 use toolcrib::servers::OwnerClient;
 use toolcrib::tool::fully_visible;
 
-use super::ask_servers::{WHICH, each, list, text};
+use super::ask_servers::{WHICH, each, list, servers, text};
 use super::report::{config_page, files_page, upstreams_page};
-use crate::Exit;
 use crate::options::{JsonOutput, Options};
 use crate::screen::{WARNING, count};
+use crate::{Exit, screen, startup};
 
 const RELOADED: &str = "These settings take effect: `policy`, `toolsets`, `secrets` in files and commands, `secret_folders`, \
      `builtins.enabled`, `output`, `approval.timeout`, `executor.tool_timeout`, `executor.max_timeout`, \
      `executor.max_concurrency`, `manifests.trusted`, and the tokens, `toolset`, `rate` and `concurrent` of \
      `server`; a revoked token's requests and sessions end. Calls that run keep what they began with. \
      An MCP server whose program or script was changed is restarted. \
+     Files that programs could have created or changed count as reviewed, also without a running server. \
      Changed settings that need a restart are listed with their places. An invalid config changes nothing. SIGHUP does the \
      same. If a manifest is stale or broken, the exit code is 1.";
 
@@ -30,6 +33,19 @@ pub(crate) struct ReloadOptions {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
+    if servers(options)?.is_empty()
+        && let Some(reviewed) = review_without_server(options)
+    {
+        if own.output.json {
+            screen::json(&json!({"servers": [], "reviewed": reviewed}))?;
+        } else {
+            for file in &reviewed {
+                screen::out(format!("  {}", reviewed_line(&file.to_string_lossy())))?;
+            }
+            screen::note("no server runs with this config, so nothing else was reloaded");
+        }
+        return Ok(Exit::Success);
+    }
     let found_unusable = Cell::new(false);
     let reload = async |server: &OwnerClient| {
         let answer = server.post("/v1/reload", None).await?;
@@ -40,6 +56,25 @@ pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow:
     };
     let exit = each(options, own.output, &reload, reload_page)?;
     Ok(if found_unusable.get() { Exit::Failure } else { exit })
+}
+
+/// Files that programs of earlier servers and calls could have created or changed, and that exist: they count as reviewed
+/// from now on. `None` if there are none.
+fn review_without_server(options: &Options) -> Option<Vec<PathBuf>> {
+    // The servers that are looked for do not need a valid config, either.
+    let config = startup::config(options).ok()?.into_config();
+    let record = ExposedFiles::in_state(config.state.dir.as_deref()?);
+    let files = record.places()?;
+    record.remove(&files);
+    let files: Vec<_> = files.into_iter().filter(|file| file.exists()).collect();
+    (!files.is_empty()).then_some(files)
+}
+
+fn reviewed_line(file: &str) -> String {
+    format!(
+        "{WARNING}reviewed{WARNING:#} {}: programs of this server could have created or changed it, and it is used from now on",
+        fully_visible(file)
+    )
 }
 
 /// The number of files in each state in which the current content is not in effect.
@@ -69,11 +104,7 @@ fn reload_page(answer: &Value) -> String {
         let _ = writeln!(page, "  {WARNING}config{WARNING:#}: {}", fully_visible(text(unmatched)));
     }
     for file in list(answer, "reviewed") {
-        let file = fully_visible(text(file));
-        let _ = writeln!(
-            page,
-            "  {WARNING}reviewed{WARNING:#} {file}: programs of this server could have created or changed it, and it is used from now on"
-        );
+        let _ = writeln!(page, "  {}", reviewed_line(text(file)));
     }
     page += &files_page(answer, false);
     page += &upstreams_page(answer, false);

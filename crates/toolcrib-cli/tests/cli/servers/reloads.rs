@@ -323,3 +323,38 @@ fn limits_secrets_and_built_in_tools_follow_a_reload_and_a_running_call_keeps_it
     let late = server.call("slow", &json!({}));
     assert_eq!(late["result"]["isError"], true, "{late}");
 }
+
+#[test]
+fn a_file_that_a_program_made_is_run_by_no_later_command_before_a_review() {
+    const MAKING: &str = "
+toolcrib: 1
+tools:
+  - name: made
+    description: Runs a script.
+    annotations: {read_only: true}
+    run: {argv: [sh, -c, 'test ! -e x.sh || . ./x.sh']}
+  - name: maker
+    description: Writes in the workspace.
+    annotations: {read_only: true}
+    run: {argv: [dd, of=x.sh], stdin: echo evil}
+";
+    let crib = Crib::new(&[("making.yaml", MAKING)]);
+    let call = |tool: &str| crib.run(&["call", tool]);
+    assert_eq!(call("made").code, Some(0), "nothing is there to run");
+    assert_eq!(call("maker").code, Some(0));
+    let run = call("made");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.stderr.contains("could create or change") && !run.stdout.contains("evil"),
+        "{run:?}"
+    );
+    let reviewed = crib.run(&["reload"]);
+    assert_eq!(reviewed.code, Some(0), "{reviewed:?}");
+    assert!(reviewed.stdout.contains("x.sh: programs of this server could have"), "{reviewed:?}");
+    assert!(call("made").stdout.contains("evil"));
+    assert_eq!(
+        crib.run(&["reload"]).code,
+        Some(1),
+        "nothing is left to review, and no server runs"
+    );
+}

@@ -1,9 +1,15 @@
 //! Files that do not exist yet and that would decide what runs.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::sync::Arc;
+
+use toolcrib_runners::RunnerHost;
 
 use super::{TestWorkspace, call, unavailable};
+use crate::Toolcrib;
+use crate::control_plane::ExposedFiles;
+use crate::manifests::Manifests;
 
 #[tokio::test]
 async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
@@ -21,6 +27,40 @@ async fn a_script_that_a_program_could_have_made_is_not_run_before_a_reload() {
     assert!(said.contains("could create") && !said.contains("evil"), "{said}");
     crib.manifests().unwrap().reload();
     assert!(call(&crib, "a", "{}").await.contains("evil"));
+}
+
+#[tokio::test]
+async fn a_file_that_a_program_could_have_made_is_not_run_by_another_process_before_a_review() {
+    let place = TestWorkspace::new();
+    let state = place.top.join("state");
+    fs::DirBuilder::new().mode(0o700).create(&state).unwrap();
+    let crib = || {
+        let host = RunnerHost::new(place.top.join("ws"));
+        host.control_plane.record_exposures(Arc::new(ExposedFiles::in_state(&state)));
+        let config = place.settings("{}");
+        let found = Manifests::load(&config.manifests.dirs, host);
+        Toolcrib::builder().settings(&config).native_tools().manifests(&found).build().unwrap()
+    };
+    place.tool("script", "{argv: [sh, scripts/a.sh]}");
+    place.tool("sourced", "{argv: [sh, -c, 'test ! -e scripts/b.sh || . scripts/b.sh']}");
+    place.tool("other", "{argv: [uname]}");
+    let (first, beside) = (crib(), crib());
+    call(&beside, "sourced", "{}").await;
+    call(&first, "other", "{}").await;
+    for name in ["a", "b"] {
+        place.write(&format!("ws/scripts/{name}.sh"), "echo evil");
+    }
+    drop(first);
+    let later = crib();
+    for (tool, crib) in [("script", &later), ("sourced", &later), ("sourced", &beside)] {
+        let said = call(crib, tool, "{}").await;
+        assert!(said.contains("could create") && !said.contains("evil"), "{tool}: {said}");
+    }
+    let reviewed = later.manifests().unwrap().reload_and_review().1;
+    assert_eq!(reviewed.len(), 2, "{reviewed:?}");
+    for tool in ["script", "sourced"] {
+        assert!(call(&crib(), tool, "{}").await.contains("evil"), "{tool}");
+    }
 }
 
 #[test]

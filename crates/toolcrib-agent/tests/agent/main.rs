@@ -15,6 +15,7 @@ mod model_faults;
 mod owners;
 mod previews;
 mod restarts;
+mod shutdowns;
 mod steering;
 mod stopping;
 mod telemetry;

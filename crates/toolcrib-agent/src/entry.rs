@@ -14,6 +14,7 @@ use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage};
 
 use crate::budget::{Budget, Cost, Limit};
 use crate::children::{ChildEnd, ParentCall};
+use crate::request::ClientRequest;
 use crate::run::Outcome;
 
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
@@ -90,6 +91,14 @@ pub enum JournalEntry {
     Input {
         /// What was said.
         items: Vec<Item>,
+    },
+    /// A client asked something, with its own tools and wishes, which hold until its next request. It has the results of
+    /// the calls that were handed to it.
+    Requested(Box<ClientRequest>),
+    /// Calls of the client's own tools were handed to it. Its next request has their results.
+    CallsHandedOver {
+        /// The calls.
+        calls: Vec<CallId>,
     },
     /// Somebody said something to a run that goes on by itself or waits. The model is told as soon as no call is without
     /// an answer.
@@ -270,6 +279,8 @@ impl JournalEntry {
         match self {
             Self::Started { .. } => "started",
             Self::Input { .. } => "input",
+            Self::Requested(_) => "requested",
+            Self::CallsHandedOver { .. } => "calls_handed_over",
             Self::Steered { .. } => "steered",
             Self::BudgetNotice { .. } => "budget_notice",
             Self::ModelRequested { .. } => "model_requested",

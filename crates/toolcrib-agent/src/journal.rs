@@ -47,7 +47,8 @@ pub(crate) fn entry_of(run: Option<&AgentRun>, row: &JournalRow, body: Value) ->
             }
             _ => step,
         },
-        JournalEntry::Finished { .. } => step.ending(),
+        // A client need not come back.
+        JournalEntry::Finished { .. } | JournalEntry::CallsHandedOver { .. } => step.ending(),
         _ => step,
     })
 }

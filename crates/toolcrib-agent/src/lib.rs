@@ -9,6 +9,7 @@ mod entry;
 mod guard;
 pub mod journal;
 pub mod model;
+mod request;
 mod retry;
 pub mod run;
 
@@ -20,4 +21,5 @@ pub use compaction::Compaction;
 pub use entry::{
     Compacted, FORMAT, JournalEntry, JournalRow, PlannedCall, ShortenedOutput, StartedCall, Summary,
 };
+pub use request::{ClientRequest, ClientTool, RequestSettings, RequestedChoice};
 pub use retry::RetryPolicy;

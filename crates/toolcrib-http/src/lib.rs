@@ -25,6 +25,10 @@ pub use crate::serving::backend::{Backend, Health};
 pub use crate::serving::listen_address::{InvalidListen, Listen};
 pub use crate::serving::owner_client::{OwnerClient, OwnerError, path_segment};
 pub use crate::serving::owner_socket::OwnerSocket;
+pub use crate::serving::responses::{
+    BegunResponse, NewResponse, ResponseId, ResponseLog, ResponseWork, Responses, SERVER_STOPPED,
+    ShownResponse,
+};
 pub use crate::serving::server::HttpServer;
 pub use crate::settings::reloadable::{ChangedSettings, ServerSettings};
 pub use crate::settings::{ClientConfig, DEFAULT_PORT, RESERVED_NAMES, Rate, ServerConfig};

@@ -18,7 +18,7 @@ use super::{AgentError, AgentState};
 use crate::budget::Limit;
 use crate::entry::JournalEntry;
 use crate::model::{AttemptError, AttemptErrorKind};
-use crate::run::{FailureReason, Outcome};
+use crate::run::{AgentRun, FailureReason, Outcome};
 
 /// How an attempt to ask the model ended.
 enum Attempt {
@@ -52,7 +52,9 @@ impl Driver<'_> {
         let sent = self.sent.take();
         let sent = SentConversation::of(sent, agent, &*model, &self.id, &self.run, &turn)?;
         self.head = sent.head_bytes();
-        let request = sent.request(&agent.choice(last))?;
+        let names = sent.tool_names();
+        let choice = agent.choice(last, &self.run, |name| names.to_provider(name));
+        let request = sent.request(&choice)?;
         let source = model.head().source;
         let name = source.to_string();
         let requested = JournalEntry::ModelRequested { round, attempt, model: name, last };
@@ -175,11 +177,17 @@ fn too_slow(limit: Option<Duration>) -> AttemptError {
 
 impl AgentState {
     /// Whether the model has to make a call. The answer may have to be the result of one.
-    fn choice(&self, last: Option<Limit>) -> ToolChoice {
-        match (last, &self.completion) {
-            (Some(_), _) => ToolChoice::None,
-            (None, Some(_)) => ToolChoice::Required,
-            (None, None) => ToolChoice::Auto,
+    fn choice<'n>(
+        &self,
+        last: Option<Limit>,
+        run: &AgentRun,
+        to_provider: impl Fn(&str) -> Option<&'n str>,
+    ) -> ToolChoice {
+        match (last, &self.completion, run.request_settings()) {
+            (Some(_), _, _) => ToolChoice::None,
+            (None, Some(_), _) => ToolChoice::Required,
+            (None, None, Some((settings, is_first))) => settings.tool_choice(is_first, to_provider),
+            (None, None, None) => ToolChoice::Auto,
         }
     }
 }

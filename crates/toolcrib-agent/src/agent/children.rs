@@ -191,7 +191,8 @@ async fn driven(
     } else {
         let (id, parent) = (task.run.clone(), Some(Box::new(task.parent.clone())));
         let items = vec![Item::user(task.input.as_str())];
-        Driver::start(agent, id, parent, items, control).await?.drive().await?
+        let input = JournalEntry::Input { items };
+        Driver::start(agent, id, parent, input, control).await?.drive().await?
     };
     if report.state() == RunState::Paused && control.stop().is_none() {
         // Nobody resumes it.

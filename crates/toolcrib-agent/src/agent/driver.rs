@@ -61,7 +61,7 @@ impl<'a> Driver<'a> {
         agent: &'a Arc<AgentState>,
         id: RunId,
         parent: Option<Box<ParentCall>>,
-        items: Vec<Item>,
+        begins_with: JournalEntry,
         control: &RunControl,
     ) -> Result<Self, AgentError> {
         let driven = agent.drive(&id)?;
@@ -81,8 +81,7 @@ impl<'a> Driver<'a> {
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
         let first = JournalRow { at, entry: masked_notes(&mask, started) };
-        let (second, body) =
-            masked_row(&mask, JournalRow { at, entry: JournalEntry::Input { items } })?;
+        let (second, body) = masked_row(&mask, JournalRow { at, entry: begins_with })?;
         let mut run = AgentRun::begin(first.clone()).map_err(corrupt)?;
         let entries = [
             entry_of(None, &first, serde_json::to_value(&first)?),

@@ -16,6 +16,7 @@ mod preview;
 mod removal;
 mod report;
 mod request;
+mod requests;
 mod steering;
 mod telemetry;
 mod waiting;
@@ -32,7 +33,6 @@ use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_tool::{BoxFuture, ToolDefinition};
 use toolcrib_wire::model::Item;
 
-use crate::JournalRow;
 use crate::budget::Budget;
 use crate::children::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK, new_task_of};
 use crate::children::{SubAgentLimits, is_group, tasks};
@@ -41,6 +41,7 @@ use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
+use crate::{JournalEntry, JournalRow};
 use driver::Driver;
 use waiting::CallUpdate;
 
@@ -97,6 +98,12 @@ struct AgentState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentInput(Vec<Item>);
 
+impl From<AgentInput> for JournalEntry {
+    fn from(AgentInput(items): AgentInput) -> Self {
+        Self::Input { items }
+    }
+}
+
 impl From<&str> for AgentInput {
     fn from(text: &str) -> Self {
         Self(vec![Item::user(text)])
@@ -142,14 +149,14 @@ impl Agent {
         control: &RunControl,
     ) -> Result<RunReport, AgentError> {
         let id = RunId::random()?;
-        let driver = Driver::start(&self.0, id, None, input.into().0, control).await?;
+        let driver = Driver::start(&self.0, id, None, input.into().into(), control).await?;
         driver.drive().await
     }
 
     /// Begins a run without driving it: it goes on when it is [resumed](Self::resume).
     pub async fn begin(&self, input: impl Into<AgentInput>) -> Result<RunReport, AgentError> {
         let (id, control) = (RunId::random()?, RunControl::new());
-        let driver = Driver::start(&self.0, id, None, input.into().0, &control).await?;
+        let driver = Driver::start(&self.0, id, None, input.into().into(), &control).await?;
         driver.release(Ok(())).await
     }
 

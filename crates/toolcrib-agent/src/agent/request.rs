@@ -1,12 +1,11 @@
 //! The conversation of a run in the format of its model.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use toolcrib_core::Turn;
 use toolcrib_core::run::RunId;
 use toolcrib_wire::model::{Answer, Conversation, RequestError, ToolChoice};
-use toolcrib_wire::{Export, NameMap, export};
+use toolcrib_wire::{Declaration, Export, NameMap, export};
 
 use super::AgentState;
 use crate::model::ModelClient;
@@ -30,11 +29,23 @@ impl SentConversation {
         agent: &AgentState,
         model: &dyn ModelClient,
         id: &RunId,
+        run: &AgentRun,
         turn: &Turn,
     ) -> Result<Self, RequestError> {
         let wire = model.wire();
+        let settings = run.request_settings().map(|(settings, _)| settings);
         let definitions = agent.definitions(turn);
-        let tools = export(definitions.iter().map(Arc::as_ref), wire.target());
+        let own = definitions.iter().map(Declaration::from);
+        let clients = settings.into_iter().flat_map(|settings| &settings.tools);
+        let clients =
+            clients.map(|tool| (tool.name.as_str(), tool.description.as_str(), &tool.input_schema));
+        let tools = own.chain(clients.map(Declaration::from));
+        let is_allowed = |tool: &Declaration<'_>| {
+            settings
+                .and_then(|settings| settings.allowed.as_ref())
+                .is_none_or(|allowed| allowed.iter().any(|name| name == tool.name()))
+        };
+        let tools = export(tools.filter(is_allowed), wire.target());
         for refusal in &tools.refused {
             tracing::warn!(tool = refusal.tool, reason = ?refusal.reason, "the model is not offered a tool");
         }
@@ -43,6 +54,9 @@ impl SentConversation {
             head.instructions = Some(instructions.clone());
         }
         head.cache_key = Some(id.to_string());
+        if let Some(settings) = settings {
+            settings.write(wire, &mut head);
+        }
         let conversation = Conversation::new(wire, &head)?;
         Ok(Self { conversation, tools, generation: turn.generation(), groups: 0, compactions: 0 })
     }
@@ -61,14 +75,14 @@ impl SentConversation {
         let mut sent = match before {
             Some(sent) if sent.generation == turn.generation() => sent,
             Some(sent) => {
-                let new = Self::new(agent, model, id, turn)?;
+                let new = Self::new(agent, model, id, run, turn)?;
                 if new.tools.tools == sent.tools.tools {
                     Self { generation: new.generation, ..sent }
                 } else {
                     new
                 }
             }
-            None => Self::new(agent, model, id, turn)?,
+            None => Self::new(agent, model, id, run, turn)?,
         };
         sent.compactions = run.compactions();
         for group in run.conversation().iter().skip(sent.groups) {

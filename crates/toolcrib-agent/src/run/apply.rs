@@ -91,6 +91,7 @@ impl AgentRun {
             repetitions: 0,
             refused_answers: 0,
             noticed: HashSet::new(),
+            request: None,
         })
     }
 
@@ -124,14 +125,18 @@ impl AgentRun {
 
     /// Whether the run can go on by itself, and time passes for its budget.
     pub(crate) fn is_active(&self) -> bool {
-        let waits =
-            |call: &RoundCall| matches!(call.state, CallState::Waiting(_) | CallState::Done(_));
+        let waits = |call: &RoundCall| {
+            matches!(call.state, CallState::HandedOver | CallState::Waiting(_) | CallState::Done(_))
+        };
         let only_waits = !self.calls().is_empty() && self.calls().iter().all(waits);
         self.outcome.is_none() && self.paused.is_none() && !only_waits
     }
 
     fn apply_entry(&mut self, entry: JournalEntry) -> Result<(), &'static str> {
-        let may_continue = matches!(entry, JournalEntry::Input { .. } | JournalEntry::Resumed);
+        let may_continue = matches!(
+            entry,
+            JournalEntry::Input { .. } | JournalEntry::Requested(_) | JournalEntry::Resumed
+        );
         if self.outcome.is_some() && !may_continue {
             return Err("the run has ended");
         }
@@ -150,6 +155,8 @@ impl AgentRun {
         match entry {
             JournalEntry::Started { .. } => return Err("it begins the run again"),
             JournalEntry::Input { items } => self.input(items)?,
+            JournalEntry::Requested(request) => self.request(*request)?,
+            JournalEntry::CallsHandedOver { calls } => self.hand_over(&calls)?,
             JournalEntry::Steered { items } => {
                 check_messages(&items)?;
                 self.steered.push(items);
@@ -294,18 +301,28 @@ impl AgentRun {
             self.lose_attempt(false);
         }
         if self.outcome.take().is_some() {
-            self.spent_before.add(&std::mem::take(&mut self.spent));
-            self.lost = LostAttempts::default();
-            self.compactions.begin_again();
-            self.noticed.clear();
+            self.begin_budget();
         }
+        self.begin_again();
+        self.context.push(items);
+        Ok(())
+    }
+
+    /// Uses the whole budget again.
+    pub(super) fn begin_budget(&mut self) {
+        self.spent_before.add(&std::mem::take(&mut self.spent));
+        self.lost = LostAttempts::default();
+        self.compactions.begin_again();
+        self.noticed.clear();
+    }
+
+    /// The model can be asked, whatever was before.
+    pub(super) fn begin_again(&mut self) {
         self.paused = None;
         self.repetitions = 0;
         self.refused_answers = 0;
         self.guard = LoopGuard::default();
         self.phase = Phase::Ready;
-        self.context.push(items);
-        Ok(())
     }
 
     /// Adds what was said meanwhile to the conversation, if nothing is in the way. A run that was about to end goes on,
@@ -354,6 +371,10 @@ impl AgentRun {
                     arguments: made.arguments().as_str().to_owned(),
                     state: CallState::Planned,
                     started: None,
+                    is_for_client: self
+                        .request
+                        .as_ref()
+                        .is_some_and(|request| request.settings.is_client_tool(name)),
                     is_repetition: false,
                     ends: Vec::new(),
                 }
@@ -383,6 +404,7 @@ impl AgentRun {
                 CallState::Waiting(_) => {
                     return Err("it starts a call that waits and cannot be repeated");
                 }
+                CallState::HandedOver => return Err("it starts a call that the client has"),
                 CallState::Ended(_) | CallState::Done(_) => {
                     return Err("it starts a call that has an answer");
                 }
@@ -393,7 +415,11 @@ impl AgentRun {
         Ok(())
     }
 
-    fn update(&mut self, id: &str, state: CallState) -> Result<&mut RoundCall, &'static str> {
+    pub(super) fn update(
+        &mut self,
+        id: &str,
+        state: CallState,
+    ) -> Result<&mut RoundCall, &'static str> {
         let Phase::Calling { calls, .. } = &mut self.phase else {
             return Err("no call waits for an answer");
         };
@@ -427,7 +453,7 @@ impl AgentRun {
     }
 
     /// Ends the round if every call has its answer.
-    fn end_round(&mut self) {
+    pub(super) fn end_round(&mut self) {
         let Phase::Calling { calls, refusal } = &mut self.phase else { return };
         if !calls.iter().all(RoundCall::is_done) {
             return;
@@ -444,7 +470,9 @@ impl AgentRun {
                 self.guard.record_refused(key);
             } else {
                 all_repeat = false;
-                if !self.poll_tools.iter().any(|polled| **polled == *call.tool) {
+                let counts = !call.is_for_client
+                    && !self.poll_tools.iter().any(|polled| **polled == *call.tool);
+                if counts {
                     self.guard.record(key, &result);
                 }
             }
@@ -491,7 +519,7 @@ impl AgentRun {
     }
 }
 
-fn check_messages(items: &[Item]) -> Result<(), &'static str> {
+pub(super) fn check_messages(items: &[Item]) -> Result<(), &'static str> {
     let is_message = |item: &Item| matches!(item, Item::Input(_));
     if items.iter().all(is_message) { Ok(()) } else { Err("input has to be messages") }
 }

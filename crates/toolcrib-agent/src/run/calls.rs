@@ -16,6 +16,8 @@ pub(super) struct RoundCall {
     pub(super) tool: Arc<str>,
     pub(super) arguments: String,
     pub(super) state: CallState,
+    /// Whether its tool is the client's.
+    pub(super) is_for_client: bool,
     /// How it was started last.
     pub(super) started: Option<StartedCall>,
     /// Whether it was not run because it repeats earlier calls.
@@ -33,6 +35,8 @@ pub(super) enum CallState {
     Started,
     /// It has ended, and others of its round have not: its final answer may become shorter.
     Ended(Box<ToolResult>),
+    /// The client has it, and answers with its next request.
+    HandedOver,
     /// It waits.
     Waiting(Box<Suspension>),
     /// It has its answer.
@@ -59,7 +63,10 @@ impl RoundCall {
         let lost = match &self.state {
             CallState::Planned => None,
             CallState::Started => self.started.clone(),
-            CallState::Ended(_) | CallState::Waiting(_) | CallState::Done(_) => return None,
+            CallState::Ended(_)
+            | CallState::HandedOver
+            | CallState::Waiting(_)
+            | CallState::Done(_) => return None,
         };
         Some(PlannedCall::new(
             self.id.clone(),

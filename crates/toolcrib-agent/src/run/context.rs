@@ -146,7 +146,7 @@ impl Context {
     }
 
     /// Whether every call has its result and every result its call.
-    fn is_in_pairs(&self) -> bool {
+    pub(super) fn is_in_pairs(&self) -> bool {
         let mut open: HashSet<&CallId> = HashSet::new();
         for item in self.groups.iter().flatten() {
             let fits = match item {

@@ -8,6 +8,7 @@ mod context;
 mod histories;
 mod next;
 mod outcome;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::budget::{Budget, Limit, Spent};
 use crate::children::{ChildEnd, ParentCall};
 use crate::entry::PlannedCall;
 use crate::guard::LoopGuard;
+use crate::request::RequestSettings;
 use crate::retry::LostAttempts;
 use calls::{CallState, RoundCall};
 use compaction::Compactions;
@@ -80,6 +82,18 @@ pub struct AgentRun {
     refused_answers: u32,
     /// The limits that the model was told about.
     noticed: HashSet<Limit>,
+    /// What the last request of a client asks of the model.
+    request: Option<Arc<LastRequest>>,
+}
+
+/// The last request of a client.
+#[derive(Debug)]
+struct LastRequest {
+    /// The number of its row.
+    row: Seq,
+    settings: RequestSettings,
+    /// Complete answers of the model before it.
+    rounds_before: u32,
 }
 
 /// What the run is doing.
@@ -276,7 +290,10 @@ impl AgentRun {
         let answer = |call: &RoundCall| match &call.state {
             CallState::Waiting(suspension) => Some(Answer::Suspended(suspension.clone())),
             CallState::Done(result) => Some(Answer::Done((**result).clone())),
-            CallState::Planned | CallState::Started | CallState::Ended(_) => None,
+            CallState::Planned
+            | CallState::Started
+            | CallState::Ended(_)
+            | CallState::HandedOver => None,
         };
         self.calls().iter().filter_map(answer).collect()
     }
@@ -302,6 +319,24 @@ impl AgentRun {
     /// Whether a call of this round has this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
         self.call_number(id).is_some()
+    }
+
+    /// The calls that the client of the last request has and has to answer with its next one, with their tools, in call
+    /// order.
+    pub fn handed_over(&self) -> impl Iterator<Item = (&CallId, &str)> {
+        let has = |call: &&RoundCall| matches!(call.state, CallState::HandedOver);
+        self.calls().iter().filter(has).map(|call| (&call.id, &*call.tool))
+    }
+
+    /// The row of the last request of a client, if there was one.
+    pub fn last_request(&self) -> Option<Seq> {
+        self.request.as_ref().map(|request| request.row)
+    }
+
+    /// What the last request of a client asks of the model, and whether no answer has followed yet.
+    pub(crate) fn request_settings(&self) -> Option<(&RequestSettings, bool)> {
+        let request = self.request.as_ref()?;
+        Some((&request.settings, request.rounds_before == self.rounds))
     }
 
     /// Whether the success of a call of this round ends the run.

@@ -72,8 +72,17 @@ impl AgentRun {
         if !answers.is_empty() {
             return Step::Append(answers);
         }
-        let planned: Vec<_> = calls.iter().filter_map(RoundCall::to_plan).collect();
-        if planned.is_empty() { Step::Wait } else { Step::Call(planned) }
+        let own = calls.iter().filter(|call| !call.is_for_client);
+        let planned: Vec<_> = own.filter_map(RoundCall::to_plan).collect();
+        if !planned.is_empty() {
+            return Step::Call(planned);
+        }
+        let is_left = |call: &&RoundCall| matches!(call.state, CallState::Planned);
+        let calls: Vec<_> = calls.iter().filter(is_left).map(|call| call.id.clone()).collect();
+        if calls.is_empty() {
+            return Step::Wait;
+        }
+        Step::Append(vec![JournalEntry::CallsHandedOver { calls }])
     }
 
     /// The answers to calls that must not run, or whose final answer was lost with their process.
@@ -88,7 +97,7 @@ impl AgentRun {
         for call in calls {
             let mut repetition = false;
             let error = match (&call.state, refusal) {
-                (CallState::Waiting(_) | CallState::Done(_), _) => continue,
+                (CallState::HandedOver | CallState::Waiting(_) | CallState::Done(_), _) => continue,
                 (CallState::Ended(result), _) => {
                     let result = result.clone();
                     answers.push(JournalEntry::CallFinished { result, repetition });
@@ -97,6 +106,9 @@ impl AgentRun {
                 (CallState::Started, _) if call.is_repeatable() => continue,
                 (CallState::Started, _) => lost(),
                 (CallState::Planned, Some(refusal)) => refusal.error(),
+                (CallState::Planned, None) if !self.allows(&call.tool) => not_allowed(&call.tool),
+                // What repeats there is the client's to judge.
+                (CallState::Planned, None) if call.is_for_client => continue,
                 (CallState::Planned, None)
                     if &*call.tool == ATTEMPT_COMPLETION && calls.len() > 1 =>
                 {
@@ -123,6 +135,11 @@ impl AgentRun {
             answers.push(JournalEntry::CallFinished { result: Box::new(result), repetition });
         }
         answers
+    }
+
+    /// Whether the last request of a client allows a tool.
+    fn allows(&self, tool: &str) -> bool {
+        self.request.as_ref().is_none_or(|request| request.settings.allows(tool))
     }
 
     pub(crate) fn is_polled(&self, tool: &str) -> bool {
@@ -163,6 +180,11 @@ fn not_alone() -> ToolError {
     let message = format!("not run: `{ATTEMPT_COMPLETION}` has to be the only call of an answer");
     ToolError::invalid_args(message)
         .with_hint("Read the results of the other calls first. Then make this call alone.")
+}
+
+fn not_allowed(tool: &str) -> ToolError {
+    ToolError::denied(format!("not run: the request does not allow `{tool}`"))
+        .with_hint("Use the tools that you were given, or answer.")
 }
 
 fn repeated(period: usize) -> ToolError {

@@ -30,6 +30,8 @@ pub(crate) struct Endpoint {
     pub(crate) problems: BTreeSet<u16>,
     /// Whether an error may be a JSON-RPC error.
     pub(crate) json_rpc: bool,
+    /// Whether errors have the shape of OpenAI's.
+    pub(crate) openai: bool,
     pub(crate) handler: MethodRouter<Api>,
 }
 
@@ -92,6 +94,7 @@ impl Endpoint {
             answers,
             problems,
             json_rpc: false,
+            openai: false,
             handler,
         }
     }
@@ -164,6 +167,12 @@ impl Endpoint {
     /// Allows JSON-RPC errors as well.
     pub(crate) fn json_rpc(mut self) -> Self {
         self.json_rpc = true;
+        self
+    }
+
+    /// Gives errors the shape of OpenAI's.
+    pub(crate) fn openai(mut self) -> Self {
+        self.openai = true;
         self
     }
 

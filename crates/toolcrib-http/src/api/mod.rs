@@ -11,6 +11,7 @@ pub(crate) mod operations;
 pub(crate) mod problem;
 pub(crate) mod query;
 pub mod reports;
+pub(crate) mod responses;
 pub(crate) mod result;
 mod route_table;
 pub(crate) mod run_body;
@@ -35,6 +36,7 @@ use tracing::{Instrument as _, Span};
 use crate::Backend;
 use crate::api::agent_runs::active::ActiveRuns;
 use crate::api::problem::Problem;
+use crate::api::responses::live::LiveResponses;
 use crate::auth::client_limits::Permit;
 use crate::auth::entitlement::AdmittedRequest;
 use crate::idempotency::Idempotency;
@@ -57,6 +59,8 @@ struct ApiState {
     closing: CancellationToken,
     /// The runs of agents that are worked on.
     active_runs: ActiveRuns,
+    /// The responses that are made.
+    live_responses: LiveResponses,
     /// The `OpenAPI` document, built once.
     document: Bytes,
 }
@@ -73,6 +77,7 @@ impl Api {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             active_runs: ActiveRuns::default(),
+            live_responses: LiveResponses::default(),
             document: document.to_string().into(),
         }))
     }
@@ -123,6 +128,10 @@ impl Api {
 
     fn active_runs(&self) -> &ActiveRuns {
         &self.0.active_runs
+    }
+
+    fn live_responses(&self) -> &LiveResponses {
+        &self.0.live_responses
     }
 
     /// Cancelled when the server stops, for streams that have no end of their own.

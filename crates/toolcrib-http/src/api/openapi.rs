@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::endpoint::{Answer, Content, Endpoint, Parameter, schema_of};
 use crate::api::problem::ProblemBody;
+use crate::api::responses::ErrorBody;
 
 /// The document for these endpoints.
 pub(crate) fn document(endpoints: &[Endpoint], version: &str) -> Value {
@@ -45,7 +46,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     for status in &endpoint.problems {
         // If a success status has a body of its own, document that one.
         let responses = responses.entry(status.to_string());
-        responses.or_insert_with(|| problem(*status, endpoint.json_rpc, generator));
+        responses.or_insert_with(|| problem(*status, endpoint, generator));
     }
     let mut operation = json!({
         "operationId": endpoint.operation,
@@ -94,10 +95,15 @@ fn response(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
     })
 }
 
-fn problem(status: u16, json_rpc: bool, generator: &mut SchemaGenerator) -> Value {
+fn problem(status: u16, endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
+    if endpoint.openai {
+        let schema = schema_of::<ErrorBody>(generator);
+        let content = json!({"application/json": {"schema": schema}});
+        return json!({"description": meaning(status), "content": content});
+    }
     let schema = schema_of::<ProblemBody<'static>>(generator);
     let mut content = json!({"application/problem+json": {"schema": schema}});
-    if json_rpc {
+    if endpoint.json_rpc {
         content["application/json"] = json!({"schema": {
             "type": "object",
             "properties": {"jsonrpc": {"const": "2.0"}, "error": {"type": "object"}},

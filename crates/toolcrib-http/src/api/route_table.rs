@@ -5,7 +5,8 @@ use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{
-    EVENTS, agent_runs, approvals, calls, events, health, operations, result, run_body, runs, tools,
+    EVENTS, agent_runs, approvals, calls, events, health, operations, responses, result, run_body, runs,
+    tools,
 };
 use crate::api::endpoint::{Endpoint, schema_of};
 use crate::api::reports;
@@ -63,6 +64,14 @@ fn switch(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "boolean"})
 }
 
+fn number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "minimum": 0})
+}
+
+fn order(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["asc", "desc"]})
+}
+
 fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object"})
 }
@@ -74,6 +83,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(tool_endpoints());
     all.extend(run_endpoints());
     all.extend(agent_run_endpoints());
+    all.extend(response_endpoints());
     all.extend(approval_endpoints());
     all.extend(operator_endpoints());
     all
@@ -326,6 +336,57 @@ fn agent_run_endpoints() -> Vec<Endpoint> {
             .query("limit", "The maximum number of items. Default 100.", thousand)
             .problems([410, 501])
             .answers::<agent_runs::ItemList>(OK, "The items."),
+    ]
+}
+
+/// OpenAI's Responses API.
+fn response_endpoints() -> Vec<Endpoint> {
+    const ID: &str = "The `id` of a response.";
+    let call = With(Right::Call);
+    let about = |endpoint: Endpoint| endpoint.path_parameter("id", ID).problems([410, 501]).openai();
+    vec![
+        Endpoint::new("post", "/v1/responses", "createResponse", call, post(responses::create))
+            .summary("Ask an agent or a model, with OpenAI's protocol")
+            .header("Idempotency-Key", KEY_HELP, key)
+            .takes::<responses::ResponseBody>()
+            .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
+            .problems([404, 409, 501])
+            .answers_as(OK, "application/json", "The response.", Some(anything))
+            .answers_as(OK, EVENTS, "Its events, with `stream`.", None)
+            .openai(),
+        about(Endpoint::new("get", "/v1/responses/{id}", "showResponse", call, get(responses::show)))
+            .summary("A response as it is now")
+            .query("stream", "Whether to answer with its events. Default: false.", switch)
+            .query("starting_after", "Only events after this number.", number)
+            .answers_as(OK, "application/json", "The response.", Some(anything))
+            .answers_as(OK, EVENTS, "Its events, with `stream`.", None),
+        about(Endpoint::new(
+            "post",
+            "/v1/responses/{id}/cancel",
+            "cancelResponse",
+            call,
+            post(responses::cancel),
+        ))
+        .summary("Cancel a response that is being made")
+        .problems([409])
+        .answers_as(OK, "application/json", "The response.", Some(anything)),
+        about(Endpoint::new(
+            "get",
+            "/v1/responses/{id}/input_items",
+            "responseInputItems",
+            call,
+            get(responses::input_items),
+        ))
+        .summary("What the request of a response said")
+        .query("after", "Start after this item: `last_id` of the previous page.", schema_of::<String>)
+        .query("limit", "The maximum number of items. Default 20.", hundred)
+        .query("order", "`desc`, the default, or `asc` for the oldest first.", order)
+        .answers_as(OK, "application/json", "The items.", Some(anything)),
+        Endpoint::new("get", "/v1/models", "listModels", call, get(responses::models))
+            .summary("The agents and models that a request can name")
+            .problems([501])
+            .answers_as(OK, "application/json", "The list.", Some(anything))
+            .openai(),
     ]
 }
 

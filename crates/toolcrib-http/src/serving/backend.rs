@@ -15,6 +15,7 @@ use toolcrib_mcp::McpSessions;
 use crate::AnswerStore;
 use crate::api::reports::{NameStatus, ReleasedName, Reloaded, ServerStatus};
 use crate::serving::agents::AgentRuns;
+use crate::serving::responses::Responses;
 
 /// A program whose tools are served: an executor, and what its host knows about it.
 ///
@@ -42,6 +43,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The runs of agents, if there can be any. Default: none.
     fn agents(&self) -> Option<&dyn AgentRuns> {
+        None
+    }
+
+    /// What answers requests of the Responses API, if there can be any. Default: nothing.
+    fn responses(&self) -> Option<&dyn Responses> {
         None
     }
 

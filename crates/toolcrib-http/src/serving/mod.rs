@@ -9,6 +9,7 @@ pub(crate) mod mcp;
 pub(crate) mod owner_client;
 pub(crate) mod owner_socket;
 pub(crate) mod request_body;
+pub(crate) mod responses;
 pub(crate) mod routes;
 pub(crate) mod server;
 pub(crate) mod unix_socket;

@@ -13,6 +13,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::api::problem;
 use crate::api::problem::Problem;
+use crate::api::responses;
 use crate::api::{Api, endpoints};
 use crate::auth::bearer;
 use crate::auth::clients::LiveClients;
@@ -42,6 +43,15 @@ pub(crate) fn app(
             handler = handler
                 .layer(from_fn_with_state(limits, collect))
                 .layer(from_fn_with_state((Arc::clone(clients), endpoint.access), bearer::require));
+        }
+        if endpoint.openai {
+            let mask = api.backend().executor().mask();
+            handler = handler.layer(map_response(problem::from_bare_text)).layer(map_response(
+                move |response| {
+                    let mask = mask.clone();
+                    async move { responses::error::from_problem(problem::masked(response, &mask).await).await }
+                },
+            ));
         }
         routes = routes.route(endpoint.path, handler);
     }

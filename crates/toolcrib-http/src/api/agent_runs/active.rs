@@ -20,38 +20,38 @@ pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, ActiveRun>>>);
 
 /// A run on which this server works.
 #[derive(Clone)]
-pub(super) struct ActiveRun {
+pub(in crate::api) struct ActiveRun {
     said: mpsc::UnboundedSender<AgentRunInput>,
     events: broadcast::Sender<AgentRunEvent>,
     /// Cancels the run.
-    pub(super) cancel: CancellationToken,
+    pub(in crate::api) cancel: CancellationToken,
     /// Cancelled when the work has ended.
-    pub(super) ended: CancellationToken,
+    pub(in crate::api) ended: CancellationToken,
 }
 
 /// Marks a run as worked on until it is dropped.
-pub(super) struct Work {
+pub(in crate::api) struct Work {
     runs: ActiveRuns,
     id: RunId,
-    pub(super) run: ActiveRun,
+    pub(in crate::api) run: ActiveRun,
     /// What clients say to it, until somebody takes it over.
-    pub(super) said: Option<mpsc::UnboundedReceiver<AgentRunInput>>,
+    pub(in crate::api) said: Option<mpsc::UnboundedReceiver<AgentRunInput>>,
 }
 
 impl ActiveRun {
     /// Says something to the run. `None` if it came to rest before it was stored.
-    pub(super) async fn say(&self, text: String) -> Option<Result<(), AgentRunError>> {
+    pub(in crate::api) async fn say(&self, text: String) -> Option<Result<(), AgentRunError>> {
         let (recorded, done) = oneshot::channel();
         self.said.send(AgentRunInput { text, recorded }).ok()?;
         done.await.ok()
     }
 
     /// What happens in the run from now on.
-    pub(super) fn events(&self) -> broadcast::Receiver<AgentRunEvent> {
+    pub(in crate::api) fn events(&self) -> broadcast::Receiver<AgentRunEvent> {
         self.events.subscribe()
     }
 
-    pub(super) fn followers(&self) -> AgentRunFollowers {
+    pub(in crate::api) fn followers(&self) -> AgentRunFollowers {
         AgentRunFollowers::new(self.events.clone())
     }
 }
@@ -61,12 +61,12 @@ impl ActiveRuns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, id: &RunId) -> Option<ActiveRun> {
+    pub(in crate::api) fn get(&self, id: &RunId) -> Option<ActiveRun> {
         self.open().get(id).cloned()
     }
 
     /// Begins work on a run. Fails if there is work on it already.
-    pub(super) fn begin(&self, id: &RunId) -> Result<Work, Problem> {
+    pub(in crate::api) fn begin(&self, id: &RunId) -> Result<Work, Problem> {
         let mut runs = self.open();
         if runs.contains_key(id) {
             let detail = "this server works on the run now: wait until it rests, or cancel it";

@@ -32,7 +32,7 @@ use crate::idempotency::Request;
 use crate::serving::request_body::JsonBody;
 use crate::{
     AgentRunControl, AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
-    AgentRuns, Right,
+    AgentRuns, Right, SERVER_STOPPED,
 };
 use active::Work;
 pub(crate) use items::{ItemList, items};
@@ -83,7 +83,7 @@ fn agents(api: &Api) -> Result<&dyn AgentRuns, Problem> {
 
 /// Begins work on a run, which goes on even if the client disconnects. It is paused when the server stops or the client
 /// may not continue, and counts as a request of the client until it rests.
-fn work(
+pub(super) fn work(
     api: &Api,
     client: &Client,
     id: &RunId,
@@ -106,7 +106,7 @@ fn work(
 }
 
 /// Completes when work of the current request has to stop.
-async fn stopped(api: Api, cancel: CancellationToken) -> AgentRunStop {
+pub(super) async fn stopped(api: Api, cancel: CancellationToken) -> AgentRunStop {
     let ended = async {
         match AdmittedRequest::of_this_request() {
             Some(admitted) => admitted.ended().await,
@@ -116,12 +116,12 @@ async fn stopped(api: Api, cancel: CancellationToken) -> AgentRunStop {
     tokio::select! {
         biased;
         () = cancel.cancelled() => AgentRunStop::Cancel("the client cancelled the run".to_owned()),
-        () = api.closing().cancelled() => AgentRunStop::Pause("the server stopped".to_owned()),
+        () = api.closing().cancelled() => AgentRunStop::Pause(SERVER_STOPPED.to_owned()),
         lost = ended => AgentRunStop::Pause(lost.to_string()),
     }
 }
 
-async fn finished(work: JoinHandle<Result<(), Problem>>) -> Result<(), Problem> {
+pub(super) async fn finished(work: JoinHandle<Result<(), Problem>>) -> Result<(), Problem> {
     work.await.map_err(|error| Problem::internal("the run could not be continued", &error))?
 }
 

@@ -1,0 +1,76 @@
+//! Requests of clients that bring their own tools.
+
+use toolcrib_core::run::{RunId, Seq};
+
+use super::control::RunControl;
+use super::driver::Driver;
+use super::{Agent, AgentError, RunReport};
+use crate::entry::JournalEntry;
+use crate::journal;
+use crate::request::ClientRequest;
+use crate::run::AgentRun;
+
+impl Agent {
+    /// Begins a run with a client's request, without driving it: it goes on when it is [resumed](Self::resume).
+    pub async fn begin_request(&self, request: ClientRequest) -> Result<RunReport, AgentError> {
+        let (id, control) = (RunId::random()?, RunControl::new());
+        let entry = JournalEntry::Requested(Box::new(request));
+        let driver = Driver::start(&self.0, id, None, entry, &control).await?;
+        driver.release(Ok(())).await
+    }
+
+    /// Adds a client's request to a run that rests, even if it had ended, without driving it. Fails without effect if
+    /// its last request is not in row `last`, if the results of the calls that the client has are not all there, or if
+    /// other calls have no answer.
+    pub async fn add_request(
+        &self,
+        run: &RunId,
+        last: Seq,
+        request: ClientRequest,
+    ) -> Result<RunReport, AgentError> {
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, &RunControl::new()).await?;
+        Box::pin(driver.add_request(last, request)).await
+    }
+
+    /// A run as it was after row number `last`.
+    pub async fn load_until(&self, run: &RunId, last: Seq) -> Result<AgentRun, AgentError> {
+        // Others' runs do not exist for this identity.
+        self.0.for_run(run).await?;
+        let rows = journal::read_all(&*self.0.journal, run).await?.ok_or(AgentError::Unknown)?;
+        let rows = rows.into_iter().take(usize::try_from(last).unwrap_or(usize::MAX));
+        let corrupt = |source| AgentError::Corrupt { run: run.clone(), source };
+        AgentRun::fold(rows).map_err(corrupt)
+    }
+}
+
+impl Driver<'_> {
+    async fn add_request(
+        mut self,
+        last: Seq,
+        request: ClientRequest,
+    ) -> Result<RunReport, AgentError> {
+        let problem = if self.run.last_request() == Some(last) {
+            let has = |(id, _)| request.results.iter().any(|result| result.call_id() == id);
+            let waits = self.run.outcome().is_none() && self.run.waiting().next().is_some();
+            let is_answered = self.run.handed_over().all(has)
+                && request.results.len() == self.run.handed_over().count();
+            let is_at_rest = self.run.outcome().is_some()
+                || self.run.paused().is_some()
+                || self.run.handed_over().next().is_some();
+            match (is_answered, waits, is_at_rest) {
+                (true, false, true) => None,
+                (false, _, _) => Some("has other calls without a result"),
+                (_, true, _) => Some("has calls that wait for somebody"),
+                (_, _, false) => Some("is not at rest"),
+            }
+        } else {
+            Some("has had another request since")
+        };
+        let done = match problem {
+            Some(problem) => Err(AgentError::NotNow { run: self.id.clone(), problem }),
+            None => self.append(vec![JournalEntry::Requested(Box::new(request))]).await,
+        };
+        self.release(done).await
+    }
+}

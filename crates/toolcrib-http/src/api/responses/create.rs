@@ -1,0 +1,188 @@
+//! Makes responses.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolcrib_wire::api::{ApiError, ErrorType};
+use toolcrib_wire::responses::ResponseRequest;
+
+use super::error::{Refused, locked};
+use super::{responses, stream};
+use crate::api::agent_runs::active::Work;
+use crate::api::agent_runs::stopped;
+use crate::api::{Api, json};
+use crate::auth::client::Client;
+use crate::idempotency::Request;
+use crate::serving::request_body::JsonBody;
+use crate::{
+    AgentRunControl, BegunResponse, NewResponse, ResponseId, ResponseLog, Right, ShownResponse,
+};
+
+pub(crate) async fn create(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refused> {
+    JsonBody::parse(&headers, &body)?;
+    let request = std::str::from_utf8(&body).unwrap_or_default();
+    let request = ResponseRequest::read(request).map_err(|error| Refused::new(&api, &error))?;
+    if request.stream {
+        Request::none(&headers)?;
+        return streamed(&api, &client, request).await;
+    }
+    let key = Request::of(&headers, &client.key_owner, &["responses"], &body)?;
+    let own = api.clone();
+    let work = async move { whole(&own, &client, request).await.unwrap_or_else(Response::from) };
+    Ok(api.idempotency().once_if(&api, key, Box::pin(work)).await?)
+}
+
+/// A response that is sent event by event.
+async fn streamed(
+    api: &Api,
+    client: &Client,
+    request: ResponseRequest,
+) -> Result<Response, Refused> {
+    let is_stored = request.store;
+    let making = Making::begin(api, client, request).await?;
+    // What is not stored ends with its connection.
+    let guard = (!is_stored).then(|| making.cancel.clone().drop_guard());
+    Ok(stream::events(making.log, None, guard))
+}
+
+/// A response that is sent when it is made, or at once if it is made in the background.
+async fn whole(api: &Api, client: &Client, request: ResponseRequest) -> Result<Response, Refused> {
+    let (is_stored, is_background) = (request.store, request.background);
+    let making = Making::begin(api, client, request).await?;
+    if is_background {
+        return Ok(json(StatusCode::OK, &making.value));
+    }
+    let guard = (!is_stored).then(|| making.cancel.clone().drop_guard());
+    // Its end is in the log, whatever became of the work.
+    let _ = making.work.await;
+    if let Some(guard) = guard {
+        guard.disarm();
+    }
+    let response = making.log.response().ok_or_else(|| {
+        let error = ApiError::new(ErrorType::Server, "the response was lost: the server's log says why");
+        Refused::new(api, &error)
+    })?;
+    Ok(json(StatusCode::OK, &response))
+}
+
+/// A response that is being made.
+struct Making {
+    value: Value,
+    log: ResponseLog,
+    /// Cancels it.
+    cancel: CancellationToken,
+    work: JoinHandle<()>,
+}
+
+impl Making {
+    async fn begin(api: &Api, client: &Client, request: ResponseRequest) -> Result<Self, Refused> {
+        let refused = |error: &ApiError| Refused::new(api, error);
+        let own = responses(api)?;
+        let is_stored = request.store;
+        let previous = match &request.previous_response_id {
+            Some(id) => Some(
+                id.parse::<ResponseId>()
+                    .map_err(|()| refused(&ApiError::previous_response_not_found(id)))?,
+            ),
+            None => None,
+        };
+        // Only one request at a time goes on in a run.
+        let lock = previous.as_ref().and_then(|id| api.active_runs().begin(&id.run).ok());
+        let new = NewResponse {
+            request,
+            may_continue: lock.is_some(),
+            may_approve: client.may(Right::Approve),
+            previous: previous.clone(),
+        };
+        let begun = own.begin(client.turn_options(), new).await;
+        let begun = begun.map_err(|error| refused(&error))?;
+        let is_same = previous.is_some_and(|previous| previous.run == begun.id.run);
+        let active = match lock.filter(|_| is_same) {
+            Some(lock) => lock,
+            None => api.active_runs().begin(&begun.id.run).map_err(|_| refused(&locked()))?,
+        };
+        Ok(Self::working(api, begun, active, is_stored))
+    }
+
+    /// Works on a response, which goes on even if the client disconnects. It is paused when the server stops or the
+    /// client may not continue, and counts as a request of the client until it rests.
+    fn working(api: &Api, begun: BegunResponse, mut active: Work, is_stored: bool) -> Self {
+        let BegunResponse { id, value, work } = begun;
+        let log = ResponseLog::default();
+        if is_stored {
+            api.live_responses().begin(&id, &log);
+        }
+        let (own, events, cancel) = (api.clone(), log.clone(), active.run.cancel.clone());
+        let begun_as = value.clone();
+        let work = api.spawn(async move {
+            let stopped = Box::pin(stopped(own.clone(), active.run.cancel.clone()));
+            let said = active.said.take().unwrap_or_else(|| mpsc::unbounded_channel().1);
+            let followers = active.run.followers();
+            work(events.clone(), AgentRunControl { stopped, said, followers }).await;
+            drop::<Work>(active);
+            // Its readers are not kept waiting.
+            events.end(begun_as);
+            own.live_responses().end(&id);
+        });
+        Self { value, log, cancel, work }
+    }
+}
+
+/// The log of a response, if there is one. Work on a response that goes on begins again if nobody does it, for example
+/// because its server was killed.
+pub(super) async fn continued(
+    api: &Api,
+    client: &Client,
+    id: &ResponseId,
+    response: &ShownResponse,
+) -> Result<Option<ResponseLog>, Refused> {
+    if let Some(log) = api.live_responses().get(id)
+        && (log.response().is_none() || !response.goes_on)
+    {
+        return Ok(Some(log));
+    }
+    if !response.goes_on {
+        return Ok(None);
+    }
+    let Ok(active) = api.active_runs().begin(&id.run) else { return Ok(None) };
+    let begun = responses(api)?.resume(client.turn_options(), id.clone()).await;
+    let begun = begun.map_err(|error| Refused::new(api, &error))?;
+    Ok(Some(Making::working(api, begun, active, true).log))
+}
+
+/// A request for a response, with the members that matter most. All others of OpenAI's protocol are read as well.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "for the schema")]
+pub(crate) struct ResponseBody {
+    /// An agent of the server's config, or `PROVIDER/MODEL`.
+    model: Option<String>,
+    /// What is said: a text, or a list of items.
+    #[schemars(with = "Value")]
+    input: Value,
+    /// Instructions, which follow those of the agent.
+    instructions: Option<String>,
+    /// The response from which this one goes on.
+    previous_response_id: Option<String>,
+    /// Tools that the client runs itself, or built-in types, each of which selects the server's tool of that job.
+    tools: Option<Vec<Value>>,
+    /// Whether the response is kept. Default: true.
+    store: Option<bool>,
+    /// Whether to answer with events. Default: false.
+    stream: Option<bool>,
+    /// Whether to answer at once, while the response is made. Default: false.
+    background: Option<bool>,
+}

@@ -1,0 +1,254 @@
+//! The interface to what answers the requests of OpenAI's Responses API.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch;
+use toolcrib_core::TurnOptions;
+use toolcrib_core::run::{RunId, Seq};
+use toolcrib_tool::BoxFuture;
+use toolcrib_wire::api::{ApiError, ModelEntry, StreamEvent};
+use toolcrib_wire::responses::ResponseRequest;
+
+use crate::AgentRunControl;
+
+/// Why work on a run pauses when its server stops. Whoever asks for its response at the next server continues it.
+pub const SERVER_STOPPED: &str = "the server stopped";
+
+/// The most bytes of events of one response that are kept for clients that come back.
+const LOG_BYTES: usize = 4 * 1024 * 1024;
+
+/// Answers requests for responses, each on behalf of the identity of the client's turn options. A response is a part of
+/// an agent's run, and those of other identities do not exist.
+pub trait Responses: Send + Sync + 'static {
+    /// Begins a response. Nothing is done until its work is.
+    fn begin(
+        &self,
+        client: TurnOptions,
+        request: NewResponse,
+    ) -> BoxFuture<'_, Result<BegunResponse, ApiError>>;
+
+    /// What is left to do for a response on which nobody works.
+    fn resume(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<BegunResponse, ApiError>>;
+
+    /// A response as it is stored now.
+    fn show(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<ShownResponse, ApiError>>;
+
+    /// What its request said, oldest first.
+    fn input_items(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<Vec<Value>, ApiError>>;
+
+    /// The models and agents that clients can name.
+    fn models(&self) -> Vec<ModelEntry>;
+}
+
+/// A request for a response.
+#[derive(Debug, Clone)]
+pub struct NewResponse {
+    /// What the client asks.
+    pub request: ResponseRequest,
+    /// The response from which it goes on.
+    pub previous: Option<ResponseId>,
+    /// Whether nobody works on the run of that response.
+    pub may_continue: bool,
+    /// Whether the client has the right to approve.
+    pub may_approve: bool,
+}
+
+/// A response that has begun.
+pub struct BegunResponse {
+    /// Its id.
+    pub id: ResponseId,
+    /// How it looks before anything is done.
+    pub value: Value,
+    /// What is to be done for it.
+    pub work: ResponseWork,
+}
+
+impl fmt::Debug for BegunResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BegunResponse").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The work for a response: its events go to the log, which it ends.
+pub type ResponseWork =
+    Box<dyn FnOnce(ResponseLog, AgentRunControl) -> BoxFuture<'static, ()> + Send>;
+
+/// A response as it is stored.
+#[derive(Debug, Clone)]
+pub struct ShownResponse {
+    /// What clients see.
+    pub value: Value,
+    /// Whether it was asked for in the background.
+    pub is_background: bool,
+    /// Whether it goes on as soon as somebody works on it.
+    pub goes_on: bool,
+    /// The events that made it, without the pieces of texts.
+    pub events: Vec<StreamEvent>,
+}
+
+/// The id of a response: its run, and the row of the run's journal with its request. Nobody can guess it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ResponseId {
+    /// The run.
+    pub run: RunId,
+    /// The number of the row.
+    pub row: Seq,
+}
+
+const PREFIX: &str = "resp_";
+/// The characters of a run's id.
+const RUN: usize = 32;
+
+impl fmt::Display for ResponseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}{:08x}", self.run, self.row)
+    }
+}
+
+impl FromStr for ResponseId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let rest = text.strip_prefix(PREFIX).ok_or(())?;
+        let (run, row) = rest.split_at_checked(RUN).ok_or(())?;
+        let run = run.parse().map_err(drop)?;
+        let row = Seq::from_str_radix(row, 16).map_err(drop)?;
+        let id = Self { run, row };
+        // One spelling only.
+        if id.to_string() == text { Ok(id) } else { Err(()) }
+    }
+}
+
+/// The events of a response, bounded, for all who read them. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct ResponseLog(Arc<LogShared>);
+
+#[derive(Debug)]
+struct LogShared {
+    state: Mutex<LogState>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    events: VecDeque<LoggedEvent>,
+    bytes: usize,
+    /// The response at its end, once that is reached.
+    end: Option<Value>,
+}
+
+/// An event of a response as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct LoggedEvent {
+    /// Its number in the stream.
+    pub(crate) number: u64,
+    /// The whole of it, to be sent at once.
+    pub(crate) frame: Bytes,
+}
+
+impl From<StreamEvent> for LoggedEvent {
+    fn from(event: StreamEvent) -> Self {
+        Self { number: event.sequence_number(), frame: event.into_sse().into() }
+    }
+}
+
+impl Default for ResponseLog {
+    fn default() -> Self {
+        let changed = watch::Sender::new(());
+        Self(Arc::new(LogShared { state: Mutex::default(), changed }))
+    }
+}
+
+impl ResponseLog {
+    fn open(&self) -> MutexGuard<'_, LogState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds events. The oldest are forgotten when there are too many.
+    pub fn push(&self, events: Vec<StreamEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        let mut state = self.open();
+        for event in events.into_iter().map(LoggedEvent::from) {
+            state.bytes += event.frame.len();
+            state.events.push_back(event);
+        }
+        while state.bytes > LOG_BYTES && state.events.len() > 1 {
+            if let Some(first) = state.events.pop_front() {
+                state.bytes -= first.frame.len();
+            }
+        }
+        drop(state);
+        self.0.changed.send_replace(());
+    }
+
+    /// Ends it with the response as it is then.
+    pub fn end(&self, response: Value) {
+        self.open().end.get_or_insert(response);
+        self.0.changed.send_replace(());
+    }
+
+    /// The response, once it is at its end.
+    pub(crate) fn response(&self) -> Option<Value> {
+        self.open().end.clone()
+    }
+
+    /// How many bytes it keeps.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open().bytes
+    }
+
+    /// The first event after number `after` that is kept. `None` at the end.
+    pub(crate) async fn next(&self, after: Option<u64>) -> Option<LoggedEvent> {
+        let mut changed = self.0.changed.subscribe();
+        loop {
+            {
+                let state = self.open();
+                let at = match after {
+                    None => 0,
+                    Some(after) => state.events.partition_point(|event| event.number <= after),
+                };
+                if let Some(event) = state.events.get(at) {
+                    return Some(event.clone());
+                }
+                if state.end.is_some() {
+                    return None;
+                }
+            }
+            changed.changed().await.ok()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        let id = ResponseId { run: RunId::random().unwrap(), row: 3 };
+        let text = id.to_string();
+        assert_eq!(text.parse(), Ok(id));
+        for wrong in [text.to_uppercase(), format!("{text}0"), text.replace("resp_", ""), "resp_".to_owned()] {
+            assert!(wrong.parse::<ResponseId>().is_err(), "{wrong}");
+        }
+    }
+}

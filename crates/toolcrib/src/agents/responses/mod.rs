@@ -1,0 +1,127 @@
+//! Responses of OpenAI's protocol: each is a part of an agent's run.
+
+mod begin;
+mod presenter;
+mod segment;
+mod settings;
+mod work;
+
+use serde_json::Value;
+use toolcrib_agent::AgentError;
+use toolcrib_core::TurnOptions;
+use toolcrib_core::suspension::StoreError;
+use toolcrib_http::{
+    BegunResponse, NewResponse, ResponseId, Responses, ShownResponse,
+};
+use toolcrib_tool::BoxFuture;
+use toolcrib_wire::api::{ApiError, ErrorType, ModelEntry};
+
+use super::AgentSetupError;
+use crate::Toolcrib;
+use segment::Segment;
+
+/// The label of the tools that ran here, as those of an MCP server.
+const LABEL: &str = "toolcrib";
+
+impl Responses for Toolcrib {
+    fn begin(
+        &self,
+        client: TurnOptions,
+        request: NewResponse,
+    ) -> BoxFuture<'_, Result<BegunResponse, ApiError>> {
+        Box::pin(self.begin_response(client, request))
+    }
+
+    fn resume(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<BegunResponse, ApiError>> {
+        Box::pin(async move {
+            let segment = Segment::load(&self.reader(client.clone()), &id).await?;
+            let builder = self.agent_of(client.clone(), &id.run).await.map_err(|error| {
+                ApiError::new(ErrorType::Server, error.to_string()).with_status(503)
+            })?;
+            let mut presenter = segment.presenter(self.executor().turn(client))?;
+            let events = segment.events(&mut presenter);
+            Ok(work::begun(id, builder, presenter, events))
+        })
+    }
+
+    fn show(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<ShownResponse, ApiError>> {
+        Box::pin(async move {
+            let segment = Segment::load(&self.reader(client.clone()), &id).await?;
+            let mut presenter = segment.presenter(self.executor().turn(client))?;
+            let mut events = segment.events(&mut presenter);
+            let state = segment.state()?;
+            events.extend(presenter.rest(&state));
+            let mask = self.executor().mask();
+            Ok(ShownResponse {
+                // A value may have become a secret since it was stored.
+                value: mask.value(presenter.value()),
+                is_background: segment.is_background()?,
+                goes_on: segment.is_tip() && presenter::goes_on(&state),
+                events,
+            })
+        })
+    }
+
+    fn input_items(
+        &self,
+        client: TurnOptions,
+        id: ResponseId,
+    ) -> BoxFuture<'_, Result<Vec<Value>, ApiError>> {
+        Box::pin(async move { Ok(Segment::load(&self.reader(client), &id).await?.input()) })
+    }
+
+    fn models(&self) -> Vec<ModelEntry> {
+        let config = self.live_agents().current();
+        let agents = config.agents.keys().map(|name| (name.clone(), LABEL.to_owned()));
+        let models = config.providers.iter().flat_map(|(provider, own)| {
+            own.models.keys().map(move |model| (format!("{provider}/{model}"), provider.clone()))
+        });
+        let entry = |(id, owned_by)| ModelEntry { id, created: 0, owned_by };
+        agents.chain(models).map(entry).collect()
+    }
+}
+
+/// A failure of this side; `what` is for the client, the cause for the log.
+fn fault(what: &str, cause: &dyn std::fmt::Display) -> ApiError {
+    tracing::error!(%cause, "{what}");
+    ApiError::new(ErrorType::Server, format!("{what}: the server's log says why"))
+}
+
+fn unusable(model: &str, error: &AgentSetupError) -> ApiError {
+    match error {
+        AgentSetupError::NoKey { .. } | AgentSetupError::Unreachable { .. } => {
+            ApiError::new(ErrorType::Server, error.to_string()).with_status(503)
+        }
+        AgentSetupError::UnknownModel { .. } => ApiError::model_not_found(model),
+        error => ApiError::invalid(error.to_string()).with_param("model"),
+    }
+}
+
+/// Why a stored run cannot be read or continued.
+fn of_run(id: &ResponseId, error: AgentError) -> ApiError {
+    match error {
+        AgentError::Unknown | AgentError::Store(StoreError::Expired) => {
+            ApiError::response_not_found(&id.to_string())
+        }
+        AgentError::NotNow { .. } | AgentError::Store(StoreError::Claimed { .. }) => locked(),
+        AgentError::Store(StoreError::Full(full)) => {
+            let message = StoreError::Full(full).to_string();
+            ApiError::new(ErrorType::Server, message).with_status(503).with_code("unavailable")
+        }
+        error => fault("the conversation could not be read or stored", &error),
+    }
+}
+
+fn locked() -> ApiError {
+    ApiError::invalid("another request goes on from this response: wait until it has ended")
+        .with_code("conversation_locked")
+        .with_param("previous_response_id")
+}

@@ -35,7 +35,9 @@ impl RunReport {
     /// Its state. A run whose sub-agents wait for somebody requires action itself.
     pub fn state(&self) -> RunState {
         match self.run.state() {
-            RunState::RequiresAction if self.waiting().next().is_none() => {
+            RunState::RequiresAction
+                if self.waiting().next().is_none() && self.run.handed_over().next().is_none() =>
+            {
                 RunState::WaitingForSubtask
             }
             state => state,

@@ -226,6 +226,11 @@ impl AgentRun {
         self.created_at
     }
 
+    /// When its last row was written.
+    pub fn last_at(&self) -> Timestamp {
+        self.last_at
+    }
+
     /// What it has used since it was started or continued by input after its end.
     pub fn spent(&self) -> &Spent {
         &self.spent

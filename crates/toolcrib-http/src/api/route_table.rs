@@ -5,8 +5,8 @@ use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{
-    EVENTS, agent_runs, approvals, calls, events, health, operations, responses, result, run_body, runs,
-    tools,
+    EVENTS, agent_runs, approvals, calls, events, health, operations, responses, result, run_body,
+    runs, tools,
 };
 use crate::api::endpoint::{Endpoint, schema_of};
 use crate::api::reports;
@@ -343,7 +343,8 @@ fn agent_run_endpoints() -> Vec<Endpoint> {
 fn response_endpoints() -> Vec<Endpoint> {
     const ID: &str = "The `id` of a response.";
     let call = With(Right::Call);
-    let about = |endpoint: Endpoint| endpoint.path_parameter("id", ID).problems([410, 501]).openai();
+    let about =
+        |endpoint: Endpoint| endpoint.path_parameter("id", ID).problems([410, 501]).openai();
     vec![
         Endpoint::new("post", "/v1/responses", "createResponse", call, post(responses::create))
             .summary("Ask an agent or a model, with OpenAI's protocol")
@@ -354,12 +355,18 @@ fn response_endpoints() -> Vec<Endpoint> {
             .answers_as(OK, "application/json", "The response.", Some(anything))
             .answers_as(OK, EVENTS, "Its events, with `stream`.", None)
             .openai(),
-        about(Endpoint::new("get", "/v1/responses/{id}", "showResponse", call, get(responses::show)))
-            .summary("A response as it is now")
-            .query("stream", "Whether to answer with its events. Default: false.", switch)
-            .query("starting_after", "Only events after this number.", number)
-            .answers_as(OK, "application/json", "The response.", Some(anything))
-            .answers_as(OK, EVENTS, "Its events, with `stream`.", None),
+        about(Endpoint::new(
+            "get",
+            "/v1/responses/{id}",
+            "showResponse",
+            call,
+            get(responses::show),
+        ))
+        .summary("A response as it is now")
+        .query("stream", "Whether to answer with its events. Default: false.", switch)
+        .query("starting_after", "Only events after this number.", number)
+        .answers_as(OK, "application/json", "The response.", Some(anything))
+        .answers_as(OK, EVENTS, "Its events, with `stream`.", None),
         about(Endpoint::new(
             "post",
             "/v1/responses/{id}/cancel",
@@ -378,7 +385,11 @@ fn response_endpoints() -> Vec<Endpoint> {
             get(responses::input_items),
         ))
         .summary("What the request of a response said")
-        .query("after", "Start after this item: `last_id` of the previous page.", schema_of::<String>)
+        .query(
+            "after",
+            "Start after this item: `last_id` of the previous page.",
+            schema_of::<String>,
+        )
         .query("limit", "The maximum number of items. Default 20.", hundred)
         .query("order", "`desc`, the default, or `asc` for the oldest first.", order)
         .answers_as(OK, "application/json", "The items.", Some(anything)),

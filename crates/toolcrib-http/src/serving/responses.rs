@@ -62,6 +62,8 @@ pub trait Responses: Send + Sync + 'static {
 pub struct NewResponse {
     /// What the client asks.
     pub request: ResponseRequest,
+    /// The same as JSON.
+    pub body: Value,
     /// The response from which it goes on.
     pub previous: Option<ResponseId>,
     /// Whether nobody works on the run of that response.
@@ -247,7 +249,9 @@ mod tests {
         let id = ResponseId { run: RunId::random().unwrap(), row: 3 };
         let text = id.to_string();
         assert_eq!(text.parse(), Ok(id));
-        for wrong in [text.to_uppercase(), format!("{text}0"), text.replace("resp_", ""), "resp_".to_owned()] {
+        for wrong in
+            [text.to_uppercase(), format!("{text}0"), text.replace("resp_", ""), "resp_".to_owned()]
+        {
             assert!(wrong.parse::<ResponseId>().is_err(), "{wrong}");
         }
     }

@@ -49,7 +49,9 @@ pub(crate) fn app(
             handler = handler.layer(map_response(problem::from_bare_text)).layer(map_response(
                 move |response| {
                     let mask = mask.clone();
-                    async move { responses::error::from_problem(problem::masked(response, &mask).await).await }
+                    async move {
+                        responses::error::from_problem(problem::masked(response, &mask).await).await
+                    }
                 },
             ));
         }

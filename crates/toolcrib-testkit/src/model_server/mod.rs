@@ -94,6 +94,14 @@ impl ModelServer {
         server
     }
 
+    /// Starts a server that is asked in several conversations, whose calls it need not have made: each request is checked
+    /// for itself.
+    pub async fn for_several(wire: Wire, replies: impl IntoIterator<Item = Reply>) -> Self {
+        let server = Self::with_script(wire, replies, false).await;
+        lock(&server.state).checker.accept_several();
+        server
+    }
+
     async fn with_script(
         wire: Wire,
         replies: impl IntoIterator<Item = Reply>,

@@ -20,6 +20,8 @@ pub(super) struct Checker {
     accepts_others: bool,
     /// Whether the beginning of the conversation may become shorter.
     accepts_compaction: bool,
+    /// Whether requests need not belong to one conversation.
+    accepts_several: bool,
 }
 
 /// What of a reply has to come back.
@@ -63,6 +65,7 @@ impl Checker {
             before: None,
             accepts_others: false,
             accepts_compaction: false,
+            accepts_several: false,
         }
     }
 
@@ -74,6 +77,11 @@ impl Checker {
     /// Accepts a conversation whose beginning becomes shorter.
     pub(super) fn accept_compaction(&mut self) {
         self.accepts_compaction = true;
+    }
+
+    /// Accepts requests of several conversations, in which others have spoken as well.
+    pub(super) fn accept_several(&mut self) {
+        (self.accepts_several, self.accepts_others) = (true, true);
     }
 
     /// Forgets all replies.
@@ -105,7 +113,7 @@ impl Checker {
             return Err(format!("the path is {}, not {}", request.path, self.path));
         }
         let parts = parts(&request.body)?;
-        if let Some(before) = &self.before {
+        if let Some(before) = self.before.as_ref().filter(|_| !self.accepts_several) {
             if parts.head != before.head {
                 return Err("what comes before the conversation has changed".to_owned());
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow};
+use toolcrib_agent::{Agent, AgentError, ClientRequest, JournalEntry, JournalRow};
 use toolcrib_core::run::RunId;
 use toolcrib_http::{AgentItem, AgentItemId, AgentRunItem};
 use toolcrib_wire::model::{Item, ModelItem, Role, View};
@@ -41,6 +41,11 @@ fn items_of(entry: JournalEntry) -> Vec<AgentItem> {
     match entry {
         JournalEntry::Input { items } | JournalEntry::Steered { items } => {
             items.into_iter().map(item).collect()
+        }
+        JournalEntry::Requested(request) => {
+            let ClientRequest { history, results, input, .. } = *request;
+            let results = results.into_iter().map(|result| AgentItem::Result(Box::new(result)));
+            results.chain(history.into_iter().chain(input).map(item)).collect()
         }
         JournalEntry::BudgetNotice { item: told, .. }
         | JournalEntry::AnswerRefused { item: told } => vec![item(told)],

@@ -5,6 +5,8 @@ mod error;
 mod items;
 mod live;
 #[cfg(feature = "http")]
+mod responses;
+#[cfg(feature = "http")]
 mod served;
 mod sub_agents;
 

@@ -86,27 +86,7 @@ impl AgentRuns for Toolcrib {
                     self.agent_of(client, &run).await?.on_event(followed).build()
                 }
             };
-            let control = RunControl::new();
-            let mut working = pin!(performed(&agent, &run, step, control.clone()));
-            let AgentRunControl { stopped, mut said, .. } = outside;
-            let mut stopped = stopped.fuse();
-            let mut recording = FuturesUnordered::new();
-            let done = loop {
-                tokio::select! {
-                    biased;
-                    done = &mut working => break done,
-                    reason = &mut stopped => match reason {
-                        AgentRunStop::Pause(reason) => control.pause(reason),
-                        AgentRunStop::Cancel(reason) => control.cancel(reason),
-                    },
-                    Some(input) = said.recv() => recording.push(steered(&control, input)),
-                    Some(()) = recording.next(), if !recording.is_empty() => {}
-                }
-            };
-            // What is not stored by now is said to a run at rest.
-            drop(control);
-            while recording.next().await.is_some() {}
-            done
+            driven(&agent, &run, step, outside).await
         })
     }
 
@@ -160,7 +140,7 @@ impl AgentRuns for Toolcrib {
 
 impl Toolcrib {
     /// An agent that asks no model, to read and cancel runs.
-    fn reader(&self, client: TurnOptions) -> Agent {
+    pub(super) fn reader(&self, client: TurnOptions) -> Agent {
         let model = Arc::new(ScriptedModel::new([]));
         let builder = Agent::builder(self.executor().clone(), model);
         let builder = builder.turn_options(client).for_clients();
@@ -171,7 +151,7 @@ impl Toolcrib {
     }
 
     /// The agent that a run was begun with, as the config has it now.
-    async fn agent_of(
+    pub(super) async fn agent_of(
         &self,
         client: TurnOptions,
         run: &RunId,
@@ -218,8 +198,38 @@ fn narrowed(own: Budget, wanted: &AgentRunBudget) -> Budget {
     own.within(&limits)
 }
 
+/// Does a step of a run under the control of its clients.
+pub(super) async fn driven(
+    agent: &Agent,
+    run: &RunId,
+    step: AgentRunStep,
+    outside: AgentRunControl,
+) -> Result<(), AgentRunError> {
+    let control = RunControl::new();
+    let mut working = pin!(performed(agent, run, step, control.clone()));
+    let AgentRunControl { stopped, mut said, .. } = outside;
+    let mut stopped = stopped.fuse();
+    let mut recording = FuturesUnordered::new();
+    let done = loop {
+        tokio::select! {
+            biased;
+            done = &mut working => break done,
+            reason = &mut stopped => match reason {
+                AgentRunStop::Pause(reason) => control.pause(reason),
+                AgentRunStop::Cancel(reason) => control.cancel(reason),
+            },
+            Some(input) = said.recv() => recording.push(steered(&control, input)),
+            Some(()) = recording.next(), if !recording.is_empty() => {}
+        }
+    };
+    // What is not stored by now is said to a run at rest.
+    drop(control);
+    while recording.next().await.is_some() {}
+    done
+}
+
 /// Tells those who follow a run what happens in it and in those of its sub-agents.
-fn followed(
+pub(super) fn followed(
     root: RunId,
     followers: AgentRunFollowers,
 ) -> impl Fn(&AgentEvent<'_>) + Send + Sync + 'static {

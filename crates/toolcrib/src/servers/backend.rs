@@ -40,6 +40,11 @@ impl Backend for Toolcrib {
         Some(self)
     }
 
+    #[cfg(feature = "agent")]
+    fn responses(&self) -> Option<&dyn toolcrib_http::Responses> {
+        Some(self)
+    }
+
     fn answers(&self) -> Option<Arc<dyn AnswerStore>> {
         self.answers.clone()
     }

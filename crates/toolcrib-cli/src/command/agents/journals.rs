@@ -40,6 +40,7 @@ impl StoredRun {
     pub(super) fn inputs(&self) -> Vec<String> {
         let inputs = self.rows.iter().filter_map(|row| match &row.entry {
             JournalEntry::Input { items } | JournalEntry::Steered { items } => Some(items),
+            JournalEntry::Requested(request) => Some(&request.input),
             _ => None,
         });
         let texts = inputs.flatten().filter_map(|item| match item {

@@ -7,6 +7,7 @@ mod following;
 mod harness;
 mod listing;
 mod owners;
+mod responses;
 mod resuming;
 mod running;
 mod served;

@@ -34,35 +34,35 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<Response, Refused> {
     JsonBody::parse(&headers, &body)?;
-    let request = std::str::from_utf8(&body).unwrap_or_default();
-    let request = ResponseRequest::read(request).map_err(|error| Refused::new(&api, &error))?;
-    if request.stream {
+    let text = std::str::from_utf8(&body).unwrap_or_default();
+    let request = ResponseRequest::read(text).map_err(|error| Refused::new(&api, &error))?;
+    let asked = (request, serde_json::from_str(text).unwrap_or_default());
+    if asked.0.stream {
         Request::none(&headers)?;
-        return streamed(&api, &client, request).await;
+        return streamed(&api, &client, asked).await;
     }
     let key = Request::of(&headers, &client.key_owner, &["responses"], &body)?;
     let own = api.clone();
-    let work = async move { whole(&own, &client, request).await.unwrap_or_else(Response::from) };
+    let work = async move { whole(&own, &client, asked).await.unwrap_or_else(Response::from) };
     Ok(api.idempotency().once_if(&api, key, Box::pin(work)).await?)
 }
 
+/// A request and its JSON.
+type Asked = (ResponseRequest, Value);
+
 /// A response that is sent event by event.
-async fn streamed(
-    api: &Api,
-    client: &Client,
-    request: ResponseRequest,
-) -> Result<Response, Refused> {
-    let is_stored = request.store;
-    let making = Making::begin(api, client, request).await?;
+async fn streamed(api: &Api, client: &Client, asked: Asked) -> Result<Response, Refused> {
+    let is_stored = asked.0.store;
+    let making = Making::begin(api, client, asked).await?;
     // What is not stored ends with its connection.
     let guard = (!is_stored).then(|| making.cancel.clone().drop_guard());
     Ok(stream::events(making.log, None, guard))
 }
 
 /// A response that is sent when it is made, or at once if it is made in the background.
-async fn whole(api: &Api, client: &Client, request: ResponseRequest) -> Result<Response, Refused> {
-    let (is_stored, is_background) = (request.store, request.background);
-    let making = Making::begin(api, client, request).await?;
+async fn whole(api: &Api, client: &Client, asked: Asked) -> Result<Response, Refused> {
+    let (is_stored, is_background) = (asked.0.store, asked.0.background);
+    let making = Making::begin(api, client, asked).await?;
     if is_background {
         return Ok(json(StatusCode::OK, &making.value));
     }
@@ -73,7 +73,8 @@ async fn whole(api: &Api, client: &Client, request: ResponseRequest) -> Result<R
         guard.disarm();
     }
     let response = making.log.response().ok_or_else(|| {
-        let error = ApiError::new(ErrorType::Server, "the response was lost: the server's log says why");
+        let error =
+            ApiError::new(ErrorType::Server, "the response was lost: the server's log says why");
         Refused::new(api, &error)
     })?;
     Ok(json(StatusCode::OK, &response))
@@ -89,7 +90,7 @@ struct Making {
 }
 
 impl Making {
-    async fn begin(api: &Api, client: &Client, request: ResponseRequest) -> Result<Self, Refused> {
+    async fn begin(api: &Api, client: &Client, (request, body): Asked) -> Result<Self, Refused> {
         let refused = |error: &ApiError| Refused::new(api, error);
         let own = responses(api)?;
         let is_stored = request.store;
@@ -104,6 +105,7 @@ impl Making {
         let lock = previous.as_ref().and_then(|id| api.active_runs().begin(&id.run).ok());
         let new = NewResponse {
             request,
+            body,
             may_continue: lock.is_some(),
             may_approve: client.may(Right::Approve),
             previous: previous.clone(),

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -33,31 +33,32 @@ struct ErrorMembers {
 }
 
 /// A request that is not answered.
-pub(crate) struct Refused(Response);
+pub(crate) struct Refused(Box<Response>);
 
 impl Refused {
     /// The answer to a request that was refused before anything was done.
     pub(crate) fn new(api: &Api, error: &ApiError) -> Self {
-        let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // The message may repeat what the client sent.
         let body = api.backend().executor().mask().value(error.to_value());
         let mut response = json(status, &body);
         if status.is_client_error() {
             response.extensions_mut().insert(NothingDone);
         }
-        Self(response)
+        Self(Box::new(response))
     }
 }
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        Self(problem.into_response())
+        Self(Box::new(problem.into_response()))
     }
 }
 
 impl From<Refused> for Response {
     fn from(refused: Refused) -> Self {
-        refused.0
+        *refused.0
     }
 }
 
@@ -102,9 +103,8 @@ pub(super) fn locked() -> ApiError {
         .with_param("previous_response_id")
 }
 
-
-impl axum::response::IntoResponse for Refused {
+impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        self.0
+        *self.0
     }
 }

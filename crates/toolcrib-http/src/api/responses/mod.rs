@@ -39,8 +39,7 @@ async fn shown(
 ) -> Result<(ResponseId, ShownResponse), Refused> {
     let refused = |error: &ApiError| Refused::new(api, error);
     let own = responses(api)?;
-    let known: ResponseId =
-        id.parse().map_err(|()| refused(&ApiError::response_not_found(id)))?;
+    let known: ResponseId = id.parse().map_err(|()| refused(&ApiError::response_not_found(id)))?;
     let response = own.show(client.turn_options(), known.clone()).await;
     Ok((known, response.map_err(|error| refused(&error))?))
 }

@@ -48,6 +48,7 @@ async fn every_answer_matches_the_document() {
     let none = Value::Null;
     let approve = json!({"id": waiting, "decision": "approve"});
     let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
+    let ask = json!({"model": "coder", "input": "Hello."});
     let steer = json!({"input": "In German, please."});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let rows: Vec<(&str, &str, String, &Value)> = vec![
@@ -80,6 +81,13 @@ async fn every_answer_matches_the_document() {
         ("get", "/v1/runs", "/v1/runs?status=completed".into(), &none),
         ("get", "/v1/runs", "/v1/runs?status=none".into(), &none),
         ("delete", "/v1/runs/{id}", at(""), &none),
+        ("post", "/v1/responses", "/v1/responses".into(), &ask),
+        ("post", "/v1/responses", "/v1/responses".into(), &yes),
+        ("get", "/v1/responses/{id}", "/v1/responses/resp_1".into(), &none),
+        ("get", "/v1/responses/{id}", "/v1/responses/resp_1?stream=maybe".into(), &none),
+        ("post", "/v1/responses/{id}/cancel", "/v1/responses/resp_1/cancel".into(), &none),
+        ("get", "/v1/responses/{id}/input_items", "/v1/responses/r/input_items".into(), &none),
+        ("get", "/v1/models", "/v1/models".into(), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),
         ("get", "/v1/stats", "/v1/stats".into(), &none),
         ("get", "/v1/audit", "/v1/audit".into(), &none),

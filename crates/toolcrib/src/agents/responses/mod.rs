@@ -10,9 +10,7 @@ use serde_json::Value;
 use toolcrib_agent::AgentError;
 use toolcrib_core::TurnOptions;
 use toolcrib_core::suspension::StoreError;
-use toolcrib_http::{
-    BegunResponse, NewResponse, ResponseId, Responses, ShownResponse,
-};
+use toolcrib_http::{BegunResponse, NewResponse, ResponseId, Responses, ShownResponse};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ErrorType, ModelEntry};
 

@@ -59,6 +59,11 @@ impl Segment {
         Ok(Self { id: id.clone(), rows, next })
     }
 
+    /// Its id.
+    pub(super) fn id(&self) -> &ResponseId {
+        &self.id
+    }
+
     /// Whether no other request followed.
     pub(super) fn is_tip(&self) -> bool {
         self.next.is_none()

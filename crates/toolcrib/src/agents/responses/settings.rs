@@ -50,8 +50,9 @@ pub(super) fn settings(
             RequestTool::BuiltIn(tool) => {
                 let name = tool.kind.tool_name();
                 let kind = tool.kind.as_str();
-                (!own.iter().any(|own| own == name))
-                    .then(|| format!("`{kind}` is the job of `{name}`, which is not among your tools"))
+                (!own.iter().any(|own| own == name)).then(|| {
+                    format!("`{kind}` is the job of `{name}`, which is not among your tools")
+                })
             }
             RequestTool::Mcp(server) if server.label == LABEL && server.url.is_none() => None,
             _ => Some(format!(
@@ -129,7 +130,9 @@ fn choice(
     };
     if let Some(unknown) = named.iter().find(|name| !is_known(name)) {
         let message = format!("`tool_choice` names `{unknown}`, which is not among the tools");
-        return Err(ApiError::invalid(message).with_code("invalid_value").with_param("tool_choice"));
+        return Err(ApiError::invalid(message)
+            .with_code("invalid_value")
+            .with_param("tool_choice"));
     }
     // A choice of all tools of this server allows them.
     let allowed = match &request.tool_choice {

@@ -1,0 +1,352 @@
+//! Shows what happens in a run as a response.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolcrib_agent::run::{AgentRun, FailureReason, Outcome, RunState};
+use toolcrib_agent::{AgentEvent, JournalEntry, RequestSettings};
+use toolcrib_core::Turn;
+use toolcrib_core::events::Event;
+use toolcrib_core::suspension::Waiting;
+use toolcrib_http::{ResponseId, SERVER_STOPPED};
+use toolcrib_tool::{CallId, LOCAL_SHELL, ToolCall};
+use toolcrib_wire::api::StreamEvent;
+use toolcrib_wire::model::{ModelCall, ModelEvent, Usage, View};
+use toolcrib_wire::responses::{
+    CallKind, Dialect, ResponseFailure, ResponseRequest, ResponseResource, ResponseWriter,
+    StreamError, WriterSettings,
+};
+
+use super::LABEL;
+
+/// Shows a run as a response: live, and from its journal, where whole texts take the place of their pieces.
+pub(super) struct Presenter {
+    writer: ResponseWriter,
+    /// The tools that run here.
+    turn: Turn,
+    settings: RequestSettings,
+    is_background: bool,
+    /// The calls of the last answer by their positions in it.
+    streamed: Vec<CallId>,
+    /// The calls that are not shown as done.
+    calls: HashMap<CallId, ShownCall>,
+    usage: Option<Usage>,
+    /// Whether the client has seen a part of a call that is lost.
+    is_broken: bool,
+}
+
+/// A call that the model made.
+struct ShownCall {
+    call: ToolCall,
+    kind: CallKind,
+    /// Whether it has an item.
+    is_open: bool,
+}
+
+/// Whether a run in this state can go on if somebody works on it: it was interrupted, or waits for what may be decided
+/// by now.
+pub(super) fn goes_on(state: &AgentRun) -> bool {
+    match state.state() {
+        RunState::InProgress | RunState::WaitingForSubtask => true,
+        RunState::Paused => state.paused() == Some(SERVER_STOPPED),
+        RunState::RequiresAction => state.waiting().next().is_some(),
+        _ => false,
+    }
+}
+
+impl Presenter {
+    pub(super) fn new(
+        id: &ResponseId,
+        created_at: u64,
+        request: &ResponseRequest,
+        settings: &RequestSettings,
+        turn: Turn,
+    ) -> Self {
+        let model = request.model.clone().unwrap_or_default();
+        let resource = ResponseResource::new(id.to_string(), created_at, model, request);
+        let (run, row, mut made) = (id.run.to_string(), id.row, 0_u64);
+        // The same items have the same ids whenever they are shown.
+        let new_id = move || {
+            made += 1;
+            format!("{run}{row:08x}{made:04x}")
+        };
+        let how = WriterSettings::new(Dialect::default(), request.include);
+        Self {
+            writer: ResponseWriter::new(resource, how, new_id),
+            turn,
+            settings: settings.clone(),
+            is_background: request.background,
+            streamed: Vec::new(),
+            calls: HashMap::new(),
+            usage: None,
+            is_broken: false,
+        }
+    }
+
+    /// The first events.
+    pub(super) fn begin(&mut self) -> Vec<StreamEvent> {
+        let mut events = if self.is_background { self.writer.queued() } else { Vec::new() };
+        events.extend(self.writer.begin());
+        events
+    }
+
+    /// What clients see now.
+    pub(super) fn value(&self) -> Value {
+        self.writer.to_value()
+    }
+
+    /// Whether the response cannot be continued, so that the run has to end.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Something that happens now, at this time in Unix seconds.
+    pub(super) fn event(&mut self, event: &AgentEvent<'_>, now: u64) -> Vec<StreamEvent> {
+        match event {
+            AgentEvent::Recorded { entry, .. } => self.recorded(entry, now),
+            AgentEvent::Model { event, .. } => self.said(event),
+            AgentEvent::Call { event, .. } => self.reported(event),
+            _ => Vec::new(),
+        }
+    }
+
+    fn said(&mut self, event: &ModelEvent) -> Vec<StreamEvent> {
+        match event {
+            ModelEvent::Started { .. } => {
+                self.streamed.clear();
+                Vec::new()
+            }
+            ModelEvent::Text { delta } => self.writer.text(delta),
+            ModelEvent::Reasoning { delta } => self.writer.reasoning(delta),
+            ModelEvent::Refusal { delta } => self.writer.refusal(delta),
+            ModelEvent::CallStarted { id, name, .. } => {
+                self.streamed.push(id.clone());
+                self.open(id, name)
+            }
+            ModelEvent::Arguments { call, delta } => {
+                let id = self.streamed.get(*call);
+                let shown = id.and_then(|id| self.calls.get(id)).filter(|shown| shown.is_open);
+                // The text of a custom tool is inside its arguments.
+                match (id, shown) {
+                    (Some(id), Some(shown)) if shown.kind == CallKind::Function => {
+                        sent(self.writer.call_arguments(id, delta))
+                    }
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The kind of a call of this tool; `None` if it is not shown.
+    fn kind(&self, tool: &str) -> Option<CallKind> {
+        if let Some(own) = self.settings.tools.iter().find(|own| own.name == tool) {
+            let schema = &own.input_schema;
+            return Some(if schema.get(LOCAL_SHELL) == Some(&true.into()) {
+                CallKind::LocalShell
+            } else if schema.get("x-custom-format").is_some() {
+                CallKind::Custom
+            } else {
+                CallKind::Function
+            });
+        }
+        let definition = self.turn.describe(tool);
+        if definition.is_some_and(|definition| definition.hidden()) {
+            return None;
+        }
+        let kind = definition.map(|definition| CallKind::of_definition(definition));
+        Some(match kind {
+            Some(
+                kind @ (CallKind::FileSearch
+                | CallKind::WebSearch
+                | CallKind::ImageGeneration
+                | CallKind::CodeInterpreter),
+            ) => kind,
+            _ => CallKind::Mcp { server_label: LABEL.into() },
+        })
+    }
+
+    /// Whether the client runs calls of this kind.
+    fn is_clients(kind: &CallKind) -> bool {
+        matches!(kind, CallKind::Function | CallKind::Custom | CallKind::LocalShell)
+    }
+
+    /// The model has begun a call. One of a tool that runs here is shown when it runs.
+    fn open(&mut self, id: &CallId, tool: &str) -> Vec<StreamEvent> {
+        let Some(kind) = self.kind(tool) else { return Vec::new() };
+        let is_open = matches!(kind, CallKind::Function | CallKind::Custom);
+        let events =
+            if is_open { sent(self.writer.open_call(id, tool, kind.clone())) } else { Vec::new() };
+        let call = ToolCall::new(id.as_str(), tool, String::new());
+        self.calls.insert(id.clone(), ShownCall { call, kind, is_open });
+        events
+    }
+
+    /// The model has made a call completely.
+    fn made(&mut self, call: &ModelCall, tool: &str) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        if !self.calls.contains_key(&call.id) {
+            events = self.open(&call.id, tool);
+        }
+        let Some(shown) = self.calls.get_mut(&call.id) else { return events };
+        shown.call = call.to_tool_call(tool);
+        if shown.is_open {
+            let arguments = shown.call.arguments().as_str().to_owned();
+            events.extend(sent(self.writer.end_arguments(&call.id, &arguments)));
+        } else if Self::is_clients(&shown.kind) {
+            shown.is_open = true;
+            let (call, kind) = (shown.call.clone(), shown.kind.clone());
+            events.extend(sent(self.writer.prepare_call(&call, kind)));
+        }
+        events
+    }
+
+    /// A running call reports something.
+    fn reported(&mut self, event: &Event) -> Vec<StreamEvent> {
+        let is_at_work = matches!(event.name(), "call.status" | "call.output");
+        match event.call_id() {
+            Some(id) if is_at_work => {
+                let id = id.clone();
+                self.runs(&id)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A call runs here.
+    fn runs(&mut self, id: &CallId) -> Vec<StreamEvent> {
+        let Some(shown) = self.calls.get_mut(id).filter(|shown| !shown.is_open) else {
+            return Vec::new();
+        };
+        shown.is_open = true;
+        let (call, kind) = (shown.call.clone(), shown.kind.clone());
+        let mut events = sent(self.writer.prepare_call(&call, kind));
+        events.extend(sent(self.writer.call_working(id)));
+        events
+    }
+
+    /// A row of the journal, at this time in Unix seconds.
+    pub(super) fn recorded(&mut self, entry: &JournalEntry, now: u64) -> Vec<StreamEvent> {
+        match entry {
+            JournalEntry::ModelAnswered { items, usage, names, .. } => {
+                if let Some(usage) = usage {
+                    self.count(usage);
+                }
+                let mut events = self.writer.answered(items);
+                for item in items {
+                    if let View::Call(call) = item.view() {
+                        let tool = names.get(&call.name).unwrap_or(&call.name).clone();
+                        events.extend(self.made(call, &tool));
+                    }
+                }
+                self.streamed.clear();
+                events
+            }
+            JournalEntry::ModelLost { .. } => {
+                for id in std::mem::take(&mut self.streamed) {
+                    self.calls.remove(&id);
+                }
+                match self.writer.lost_answer() {
+                    Ok(events) => events,
+                    Err(lost) => {
+                        self.is_broken = true;
+                        let failure = ResponseFailure::new("server_error", lost.to_string());
+                        self.writer.fail(failure, self.usage)
+                    }
+                }
+            }
+            JournalEntry::CallFinished { result, .. } => {
+                let id = result.call_id().clone();
+                let mut events = self.runs(&id);
+                if self.calls.remove(&id).is_some() {
+                    events.extend(sent(self.writer.complete_call(result)));
+                }
+                events
+            }
+            JournalEntry::CallsHandedOver { calls } => {
+                let mut events = Vec::new();
+                for id in calls {
+                    self.calls.remove(id);
+                    if let Ok((more, _)) = self.writer.hand_over(id) {
+                        events.extend(more);
+                    }
+                }
+                events
+            }
+            JournalEntry::Finished { outcome } => self.ended(outcome, now),
+            _ => Vec::new(),
+        }
+    }
+
+    fn count(&mut self, usage: &Usage) {
+        let all = self.usage.get_or_insert_default();
+        all.input = all.input.saturating_add(usage.input);
+        all.cached_input = all.cached_input.saturating_add(usage.cached_input);
+        all.cache_write = all.cache_write.saturating_add(usage.cache_write);
+        all.output = all.output.saturating_add(usage.output);
+        all.reasoning = all.reasoning.saturating_add(usage.reasoning);
+    }
+
+    fn ended(&mut self, outcome: &Outcome, now: u64) -> Vec<StreamEvent> {
+        match outcome {
+            Outcome::Completed { .. } => self.writer.complete(now, self.usage),
+            Outcome::Failed { reason, message, .. } => match reason {
+                FailureReason::Incomplete => {
+                    self.writer.incomplete("max_output_tokens", self.usage)
+                }
+                FailureReason::Filtered => self.writer.incomplete("content_filter", self.usage),
+                FailureReason::Refused => self.writer.complete(now, self.usage),
+                FailureReason::Budget(limit) => self.writer.incomplete(limit.as_str(), self.usage),
+                FailureReason::ContextExceeded => {
+                    self.failed("context_length_exceeded", message.clone())
+                }
+                FailureReason::Model => self.failed("model_error", message.clone()),
+                other => self.failed(other.as_str(), message.clone()),
+            },
+            Outcome::Cancelled { .. } => {
+                self.writer.cancel(self.usage);
+                Vec::new()
+            }
+            _ => self.failed("server_error", "the run ended".to_owned()),
+        }
+    }
+
+    /// The response fails.
+    pub(super) fn failed(&mut self, code: &str, message: String) -> Vec<StreamEvent> {
+        self.writer.fail(ResponseFailure::new(code, message), self.usage)
+    }
+
+    /// What follows from where the run rests.
+    pub(super) fn rest(&mut self, state: &AgentRun) -> Vec<StreamEvent> {
+        if self.writer.is_over() || state.outcome().is_some() {
+            return Vec::new();
+        }
+        let now = state.last_at().unix_millis() / 1_000;
+        if let Some(reason) = state.paused() {
+            return match reason {
+                // It goes on at the next server.
+                SERVER_STOPPED => Vec::new(),
+                _ => self.writer.incomplete("paused", self.usage),
+            };
+        }
+        let needs_approval = |call: &Waiting| !matches!(call, Waiting::Pending { .. });
+        if state.waiting().any(|call| needs_approval(call.waiting())) {
+            return match self.is_background {
+                true => Vec::new(),
+                false => self.writer.incomplete("approval_pending", self.usage),
+            };
+        }
+        if state.handed_over().next().is_some() {
+            return self.writer.complete(now, self.usage);
+        }
+        Vec::new()
+    }
+}
+
+/// The events of a step. One that the writer refuses is not shown.
+fn sent(step: Result<Vec<StreamEvent>, StreamError>) -> Vec<StreamEvent> {
+    step.unwrap_or_else(|error| {
+        tracing::debug!(%error, "a step of a response is not shown");
+        Vec::new()
+    })
+}

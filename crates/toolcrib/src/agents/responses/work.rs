@@ -1,0 +1,86 @@
+//! The work for a response.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::Notify;
+use toolcrib_agent::{AgentBuilder, AgentEvent};
+use toolcrib_core::suspension::StoreError;
+use toolcrib_http::{
+    AgentRunControl, AgentRunError, AgentRunStep, AgentRunStop, BegunResponse, ResponseId,
+    ResponseLog,
+};
+use toolcrib_tool::BoxFuture;
+use toolcrib_wire::api::StreamEvent;
+
+use super::presenter::Presenter;
+use crate::agents::served::{driven, followed};
+
+/// Time in Unix seconds.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A response that `presenter` shows, as far as `events` have shown it, and the work that is left.
+pub(super) fn begun(
+    id: ResponseId,
+    builder: AgentBuilder,
+    presenter: Presenter,
+    events: Vec<StreamEvent>,
+) -> BegunResponse {
+    let (run, value) = (id.run.clone(), presenter.value());
+    let work = move |log: ResponseLog, outside: AgentRunControl| {
+        log.push(events);
+        let (shown, broken) = (Arc::new(Mutex::new(presenter)), Arc::new(Notify::new()));
+        let outside = stopped_by(outside, Arc::clone(&broken));
+        let follows = followed(run.clone(), outside.followers.clone());
+        let (own, presenter, shows, stops) = (run.clone(), Arc::clone(&shown), log.clone(), broken);
+        let listener = move |event: &AgentEvent<'_>| {
+            follows(event);
+            if *event.run() != own {
+                return;
+            }
+            let mut presenter = presenter.lock().unwrap_or_else(PoisonError::into_inner);
+            shows.push(presenter.event(event, now()));
+            if presenter.is_broken() {
+                stops.notify_one();
+            }
+        };
+        let agent = builder.on_event(listener).build();
+        let done = async move {
+            let done = driven(&agent, &run, AgentRunStep::Resume, outside).await;
+            let state = agent.load(&run).await;
+            let mut presenter = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            match (done, state) {
+                (Ok(()), Ok(report)) => log.push(presenter.rest(report.run())),
+                // Another server works on it.
+                (Err(AgentRunError::Store(StoreError::Claimed { .. })), _) => {}
+                (Err(error), _) => log.push(lost(&mut presenter, &error)),
+                (_, Err(error)) => log.push(lost(&mut presenter, &error)),
+            }
+            log.end(presenter.value());
+        };
+        Box::pin(done) as BoxFuture<'static, ()>
+    };
+    BegunResponse { id, value, work: Box::new(work) }
+}
+
+/// A run that also ends if its response is broken.
+fn stopped_by(outside: AgentRunControl, broken: Arc<Notify>) -> AgentRunControl {
+    let AgentRunControl { stopped, said, followers } = outside;
+    let stopped = Box::pin(async move {
+        tokio::select! {
+            stop = stopped => stop,
+            () = broken.notified() => {
+                AgentRunStop::Cancel("the client had seen a part of an answer that was lost".to_owned())
+            }
+        }
+    });
+    AgentRunControl { stopped, said, followers }
+}
+
+fn lost(presenter: &mut Presenter, error: &dyn std::fmt::Display) -> Vec<StreamEvent> {
+    tracing::error!(%error, "a response could not be continued");
+    let message = "the response could not be continued: the server's log says why";
+    presenter.failed("server_error", message.to_owned())
+}

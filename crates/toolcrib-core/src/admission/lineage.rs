@@ -37,7 +37,6 @@ struct LineageNode {
 #[derive(Debug)]
 pub(crate) struct Descent {
     parent: Lineage,
-    call: Option<Arc<RunningCall>>,
     /// Empty until the call has its permit, or if the tool states no limit.
     slot: OnceLock<Weak<ConcurrencySlot>>,
     /// Whether the call runs alone.
@@ -48,13 +47,12 @@ impl Descent {
     /// For a call of this definition that was made below `parent`.
     pub(crate) fn new(parent: &Lineage, definition: &ToolDefinition) -> Self {
         let alone = parent.runs_alone(definition);
-        Self { parent: parent.clone(), call: None, slot: OnceLock::new(), alone }
+        Self { parent: parent.clone(), slot: OnceLock::new(), alone }
     }
 
-    /// Adds the running call.
-    pub(crate) fn of_call(mut self, call: Arc<RunningCall>) -> Self {
-        self.call = Some(call);
-        self
+    /// The calls that it was made from.
+    pub(crate) fn parent(&self) -> &Lineage {
+        &self.parent
     }
 
     /// Records the slot that the call holds, which its nested calls may share.
@@ -63,11 +61,11 @@ impl Descent {
         let _ = self.slot.set(Arc::downgrade(slot));
     }
 
-    /// The lineage of the calls that this call of `tool` makes.
-    pub(crate) fn lineage(&self, tool: &ToolName) -> Lineage {
+    /// The lineage of the calls that `call`, which is one of `tool`, makes.
+    pub(crate) fn lineage(&self, tool: &ToolName, call: Option<Arc<RunningCall>>) -> Lineage {
         let node = LineageNode {
             tool: tool.clone(),
-            call: self.call.clone(),
+            call,
             slot: self.slot.get().cloned().unwrap_or_default(),
             depth: self.parent.depth() + 1,
             parent: self.parent.clone(),

@@ -57,7 +57,7 @@ fn under(permit: &Permit<'_>, tool: &ToolDefinition, parent: &Lineage) -> Lineag
     if let Some(slot) = permit.slot() {
         descent.hold(slot);
     }
-    descent.lineage(tool.tool_name())
+    descent.lineage(tool.tool_name(), None)
 }
 
 fn root() -> Lineage {

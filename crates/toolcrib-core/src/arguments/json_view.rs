@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp};
@@ -25,10 +24,10 @@ pub struct TapeJson;
 /// up, or enough problems were found, arrays and objects appear to be empty, so that the validator
 /// ends. Its verdict is then meaningless, and [`ran_out`](Self::ran_out) is true.
 #[derive(Debug)]
-pub struct Bounds {
+pub struct Bounds<'s> {
     steps: Cell<u64>,
     problems: Cell<u32>,
-    numbers: Arc<SchemaNumbers>,
+    numbers: &'s SchemaNumbers,
     /// The first number the validator visited that no double can represent.
     inexact: Cell<Option<u32>>,
 }
@@ -38,10 +37,10 @@ const STEPS_PER_PLACE: u64 = 100;
 /// Steps that every tape gets.
 const STEPS: u64 = 100_000;
 
-impl Bounds {
+impl<'s> Bounds<'s> {
     /// A budget in proportion to the size of a tape. `problems` limits how many may be found, and
     /// `numbers` are those of the schema.
-    pub fn of(tape: &Tape<'_>, problems: u32, numbers: Arc<SchemaNumbers>) -> Self {
+    pub fn of(tape: &Tape<'_>, problems: u32, numbers: &'s SchemaNumbers) -> Self {
         let places = u64::try_from(tape.places()).unwrap_or(u64::MAX);
         let steps = places.saturating_mul(STEPS_PER_PLACE).saturating_add(STEPS);
         Self {
@@ -64,8 +63,8 @@ impl Bounds {
     }
 
     /// The numbers of the schema.
-    pub(super) fn numbers(&self) -> &SchemaNumbers {
-        &self.numbers
+    pub(super) fn numbers(&self) -> &'s SchemaNumbers {
+        self.numbers
     }
 
     /// Whether the steps were used up.
@@ -95,14 +94,14 @@ impl Bounds {
 #[derive(Debug, Clone, Copy)]
 pub enum View<'a> {
     /// A place in a tape.
-    At(Cursor<'a>, &'a Bounds),
+    At(Cursor<'a>, &'a Bounds<'a>),
     /// A property's name.
     Name(&'a str),
 }
 
 /// The instance that a problem reports: not the value, which would be copied for each problem, but
 /// the index of its place, from which [`reported`] finds it.
-fn report(place: Cursor<'_>, bounds: &Bounds) -> Value {
+fn report(place: Cursor<'_>, bounds: &Bounds<'_>) -> Value {
     let left = bounds.problems.get();
     bounds.problems.set(left.saturating_sub(1));
     let index = Value::from(place.index());
@@ -289,7 +288,7 @@ fn places(value: Cursor<'_>) -> u32 {
 
 /// An object in a tape.
 #[derive(Debug, Clone, Copy)]
-pub struct ObjectView<'a>(Cursor<'a>, &'a Bounds);
+pub struct ObjectView<'a>(Cursor<'a>, &'a Bounds<'a>);
 
 impl<'a> Object<'a, TapeJson> for ObjectView<'a> {
     type Node = View<'a>;
@@ -311,7 +310,7 @@ impl<'a> Object<'a, TapeJson> for ObjectView<'a> {
 
 /// The members of an object in a tape.
 #[derive(Debug, Clone)]
-pub struct MemberViews<'a>(Members<'a>, &'a Bounds);
+pub struct MemberViews<'a>(Members<'a>, &'a Bounds<'a>);
 
 impl<'a> Iterator for MemberViews<'a> {
     type Item = (Cow<'a, str>, View<'a>);
@@ -325,7 +324,7 @@ impl<'a> Iterator for MemberViews<'a> {
 
 /// An array in a tape.
 #[derive(Debug, Clone, Copy)]
-pub struct ArrayView<'a>(Cursor<'a>, &'a Bounds);
+pub struct ArrayView<'a>(Cursor<'a>, &'a Bounds<'a>);
 
 impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
     type Node = View<'a>;
@@ -356,7 +355,7 @@ impl<'a> Array<'a, TapeJson> for ArrayView<'a> {
 
 /// The items of an array in a tape.
 #[derive(Debug, Clone)]
-pub struct ItemViews<'a>(Items<'a>, &'a Bounds);
+pub struct ItemViews<'a>(Items<'a>, &'a Bounds<'a>);
 
 impl<'a> Iterator for ItemViews<'a> {
     type Item = View<'a>;
@@ -380,7 +379,7 @@ mod tests {
         let tape = parse(&text).expect("the document parses");
         jsonschema::json::conformance::assert_conformance::<TapeJson>(&View::At(
             tape.root(),
-            &Bounds::of(&tape, 1, Arc::default()),
+            &Bounds::of(&tape, 1, &SchemaNumbers::default()),
         ));
     }
 }

@@ -101,12 +101,12 @@ fn compare(double: f64, number: &serde_json::Number) -> Option<Ordering> {
 pub struct NumberView<'a> {
     number: Number,
     cursor: Cursor<'a>,
-    bounds: &'a Bounds,
+    bounds: &'a Bounds<'a>,
 }
 
 impl<'a> NumberView<'a> {
     /// The number at a place; `None` if there is another value.
-    pub(super) fn at(cursor: Cursor<'a>, bounds: &'a Bounds) -> Option<Self> {
+    pub(super) fn at(cursor: Cursor<'a>, bounds: &'a Bounds<'a>) -> Option<Self> {
         cursor.number().map(|number| Self { number, cursor, bounds })
     }
 

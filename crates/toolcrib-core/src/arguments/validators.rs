@@ -33,7 +33,7 @@ const MIN_PROBLEMS: u32 = 2;
 pub(crate) struct SchemaValidator {
     validator: Validator<TapeJson>,
     schema: Arc<Value>,
-    numbers: Arc<SchemaNumbers>,
+    numbers: SchemaNumbers,
 }
 
 /// The problems that a validator found in a tape.
@@ -57,7 +57,7 @@ impl SchemaValidator {
             .offline()
             .build(schema)
             .map_err(|error| unusable(&error))?;
-        let numbers = Arc::new(SchemaNumbers::of(schema));
+        let numbers = SchemaNumbers::of(schema);
         Ok(Self { validator, schema: Arc::clone(schema), numbers })
     }
 
@@ -73,7 +73,7 @@ impl SchemaValidator {
     /// If the validator takes more steps than the value's size allows, or the value holds a number that
     /// cannot be compared exactly.
     pub(crate) fn is_valid(&self, tape: &Tape<'_>) -> Result<bool, ToolError> {
-        let bounds = Bounds::of(tape, MAX_PROBLEMS, Arc::clone(&self.numbers));
+        let bounds = Bounds::of(tape, MAX_PROBLEMS, &self.numbers);
         let valid = self.validator.is_valid(View::At(tape.root(), &bounds));
         means_something(tape, &bounds).map(|()| valid)
     }
@@ -88,7 +88,7 @@ impl SchemaValidator {
     pub(crate) fn problems<'a>(
         &'a self,
         tape: &'a Tape<'_>,
-        bounds: &'a Bounds,
+        bounds: &'a Bounds<'_>,
     ) -> Result<Problems<'a>, ToolError> {
         let mut errors: Vec<_> =
             self.validator.iter_errors(View::At(tape.root(), bounds)).collect();
@@ -107,11 +107,11 @@ impl SchemaValidator {
     }
 
     /// The budget of one search for problems in a tape.
-    pub(crate) fn bounds(&self, tape: &Tape<'_>) -> Bounds {
+    pub(crate) fn bounds(&self, tape: &Tape<'_>) -> Bounds<'_> {
         let fitting = PATH_BYTES / longest_path(tape.root()).max(1);
         let fitting = u32::try_from(fitting).unwrap_or(MAX_PROBLEMS);
         let problems = fitting.clamp(MIN_PROBLEMS, MAX_PROBLEMS);
-        Bounds::of(tape, problems, Arc::clone(&self.numbers))
+        Bounds::of(tape, problems, &self.numbers)
     }
 
     /// All violations in a tool's data.
@@ -160,7 +160,7 @@ fn longest_path(value: Cursor<'_>) -> usize {
 
 /// Fails if the verdict of a validation is meaningless: it ran out of steps, or could not compare a
 /// number exactly.
-fn means_something(tape: &Tape<'_>, bounds: &Bounds) -> Result<(), ToolError> {
+fn means_something(tape: &Tape<'_>, bounds: &Bounds<'_>) -> Result<(), ToolError> {
     if bounds.ran_out() {
         return Err(too_many_steps());
     }

@@ -55,6 +55,9 @@ impl Cancellation {
 
     /// Records the wind-down time of work under this token.
     pub(crate) fn needs(&self, wind_down: Duration) {
+        if wind_down.is_zero() {
+            return;
+        }
         let millis = u64::try_from(wind_down.as_millis()).unwrap_or(u64::MAX);
         for node in self.chain() {
             node.wind_down.fetch_max(millis, Ordering::AcqRel);

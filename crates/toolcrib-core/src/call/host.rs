@@ -11,7 +11,8 @@ use toolcrib_tool::{
 };
 
 use crate::Turn;
-use crate::admission::{Descent, Lineage, Permit};
+use crate::admission::{Descent, Permit};
+use crate::cache::LeaderDuty;
 use crate::call::batch::Presence;
 use crate::call::cancellation::Cancellation;
 use crate::call::nested::{Next, Repetition, RunningCall};
@@ -35,21 +36,26 @@ pub(crate) struct ExecutorHost {
     nested: AtomicUsize,
     /// The part that nested calls share.
     at_work: Arc<RunningCall>,
-    lineage: Lineage,
     /// The result the tool set before it returned.
     result: Mutex<Option<ToolOutput>>,
-    /// What the tool waits for, if it returned without a result.
-    waiting: Mutex<Option<Waiting>>,
+    unfinished: Mutex<Unfinished>,
     /// Whether the tool used anything that is not part of the cache key.
     left_key: AtomicBool,
     /// Whether a nested call was answered `timeout`.
     timed_out_within: AtomicBool,
-    /// The call that this one was delegated to, if it waits.
-    suspended: Mutex<Option<Box<Suspension>>>,
     /// Set if a nested call was decided on and this call is made again.
     repetition: Option<Repetition>,
     /// Present if there are listeners.
     speech: Option<MaskedOutput>,
+}
+
+/// What a call waits for whose tool has returned.
+#[derive(Default)]
+pub(crate) struct Unfinished {
+    /// What the tool waits for, if it returned without a result.
+    pub(crate) waiting: Option<Waiting>,
+    /// The call that this one was delegated to, if it waits.
+    pub(crate) suspended: Option<Box<Suspension>>,
 }
 
 impl ExecutorHost {
@@ -66,20 +72,17 @@ impl ExecutorHost {
         if let Some(emitter) = emitter.as_ref().filter(|_| origin.lineage.depth() == 0) {
             origin.lineage.outermost().set_emitter(emitter);
         }
-        let descent = Descent::new(origin.lineage, &tool.entry.definition);
         Self {
             cancellation: origin.cancellation().child(),
             turn: turn.clone(),
-            descent: descent.of_call(Arc::clone(&at_work)),
+            descent: Descent::new(origin.lineage, &tool.entry.definition),
             at_work,
-            lineage: origin.lineage.clone(),
             over: AtomicBool::new(false),
             nested: AtomicUsize::new(0),
             result: Mutex::default(),
-            waiting: Mutex::default(),
+            unfinished: Mutex::default(),
             left_key: AtomicBool::new(false),
             timed_out_within: AtomicBool::new(false),
-            suspended: Mutex::default(),
             repetition: origin.repetition.cloned(),
             speech: emitter.map(|emitter| MaskedOutput::new(emitter, mask())),
         }
@@ -87,18 +90,13 @@ impl ExecutorHost {
 
     /// Records what the tool waits for. The error only ends this run of the tool.
     pub(crate) fn wait_for(&self, waiting: Waiting) -> ToolError {
-        *lock(&self.waiting) = Some(self.turn.state.shared.mask.load().waiting(waiting));
+        lock(&self.unfinished).waiting = Some(self.turn.state.shared.mask.load().waiting(waiting));
         ToolError::new(ErrorKind::RequiresApproval, "the tool waits for an answer")
     }
 
-    /// What the tool waits for, if it has not finished.
-    pub(crate) fn take_waiting(&self) -> Option<Waiting> {
-        lock(&self.waiting).take()
-    }
-
-    /// The call that this one was delegated to, if it waits.
-    pub(crate) fn take_suspended(&self) -> Option<Box<Suspension>> {
-        lock(&self.suspended).take()
+    /// What the call still waits for, if anything.
+    pub(crate) fn take_unfinished(&self) -> Unfinished {
+        std::mem::take(&mut *lock(&self.unfinished))
     }
 
     /// The result the tool has set, if any.
@@ -128,11 +126,12 @@ impl ExecutorHost {
         arguments: Arguments,
         limit: Option<(Instant, Duration)>,
         delegate: Option<String>,
+        owed: Option<LeaderDuty>,
     ) {
         if let Some(slot) = permit.slot() {
             self.descent.hold(slot);
         }
-        self.at_work.begin(arguments, limit, permit.slot(), presence, delegate);
+        self.at_work.begin(arguments, limit, permit.slot(), presence, delegate, owed);
     }
 
     /// Records the wind-down time of the tool when its work begins.
@@ -225,7 +224,7 @@ impl ExecutorHost {
         grant: Option<Arc<Grant>>,
         repetition: Option<Repetition>,
     ) -> ToolResult {
-        let lineage = self.descent.lineage(from.tool_name());
+        let lineage = self.descent.lineage(from.tool_name(), Some(Arc::clone(&self.at_work)));
         let (mut call, mut grant, mut repetition) = (call, grant, repetition);
         let mut turn = self.turn.clone();
         loop {
@@ -240,7 +239,7 @@ impl ExecutorHost {
             let result = answered.result;
             let Some(wait) = answered.side.wait else {
                 if let Some(suspension) = answered.side.suspension {
-                    *lock(&self.suspended) = Some(suspension);
+                    lock(&self.unfinished).suspended = Some(suspension);
                 }
                 return result;
             };
@@ -313,7 +312,7 @@ impl CallHost for ExecutorHost {
 
     fn deadline(&self) -> Option<std::time::Instant> {
         let own = self.at_work.limit_end().map(|(at, _)| at);
-        own.into_iter().chain(self.lineage.deadline()).min().map(Instant::into_std)
+        own.into_iter().chain(self.descent.parent().deadline()).min().map(Instant::into_std)
     }
 
     fn status(&self, update: StatusUpdate) {

@@ -51,8 +51,12 @@ impl Barrier {
         } else {
             state.at_work = state.at_work.saturating_sub(1);
         }
+        // While no call runs alone, only calls that wait to do so are held up.
+        let is_awaited = alone || state.waiting > 0;
         drop(state);
-        self.changed.notify_waiters();
+        if is_awaited {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Waits until the condition, which may change the state, holds.
@@ -175,7 +179,8 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if let Some(barrier) = self.barrier.as_ref().filter(|_| self.lock().counted) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(barrier) = self.barrier.as_ref().filter(|_| state.counted) {
             barrier.leave(self.alone);
         }
     }

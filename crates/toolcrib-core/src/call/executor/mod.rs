@@ -235,7 +235,7 @@ impl Executor {
     }
 
     /// Replaces the limits of calls: time, output, calls of a batch at once, and how long a call waits for
-    /// approval. Calls that run keep their time limit, and calls that wait for approval keep theirs.
+    /// approval. A call keeps the limits that held when it arrived.
     ///
     /// Settings of the queues, the breaker and the cache keep the values from when the executor was
     /// built.

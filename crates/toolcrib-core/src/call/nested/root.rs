@@ -35,6 +35,8 @@ pub(crate) struct RootCall {
     /// Only one of its calls at a time waits for somebody.
     asking: OnceLock<Arc<tokio::sync::Mutex<()>>>,
     emitter: OnceLock<EmitterHandle>,
+    /// Why its client lost its rights.
+    refused: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -49,8 +51,6 @@ struct RootCallState {
     asked_by: Option<oneshot::Sender<Answer>>,
     /// It ends with this process and is made again after a restart.
     is_left: bool,
-    /// Why its client lost its rights.
-    refused: Option<String>,
 }
 
 /// How far a call got.
@@ -87,10 +87,9 @@ impl RootStart<'_> {
 /// Makes a call. Dropping the future ends the call, unless a nested call waits: from then on it
 /// continues in the background.
 pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> Answered {
-    let root = Arc::new(RootCall::of(turn));
     let RootStart { barrier, batch, position, grant, repetition, permit } = start;
     let is_permitted = permit.is_some();
-    let lineage = Lineage::root(Arc::clone(&root), barrier);
+    let lineage = Lineage::root(Arc::new(RootCall::of(turn)), barrier);
     if turn.state.shared.suspensions.is_none() {
         let (grant, repetition) = (grant.as_deref(), repetition.as_ref());
         let origin =
@@ -99,6 +98,7 @@ pub(crate) async fn make(turn: &Turn, call: ToolCall, start: RootStart<'_>) -> A
     }
     let (id, tool, started) = (call.id().clone(), call.name().to_owned(), Instant::now());
     let (own, batch) = (turn.clone(), batch.cloned());
+    let root = Arc::clone(lineage.outermost());
     // Allocates first, because the large future would otherwise be copied.
     let memory = Box::new_uninit();
     let work = Box::into_pin(Box::write(memory, async move {
@@ -161,6 +161,7 @@ impl RootCall {
             time: Notify::new(),
             asking: OnceLock::new(),
             emitter: OnceLock::new(),
+            refused: OnceLock::new(),
         }
     }
 
@@ -217,8 +218,8 @@ impl RootCall {
 
     /// The error that replaces the call's answer if its client lost its rights.
     pub(crate) fn refusal(&self) -> Option<ToolError> {
-        let reason = self.lock().refused.take()?;
-        Some(cut_short(ToolError::denied(reason), false))
+        let reason = self.refused.get()?;
+        Some(cut_short(ToolError::denied(reason.as_str()), false))
     }
 
     /// Drives the call until it ends or waits for somebody.
@@ -300,7 +301,9 @@ impl LiveCall {
         root.time_changed();
         let mut end_when_dropped = EndWhenDropped(Some(Arc::clone(&root)));
         let is_refused = refused.is_some();
-        root.lock().refused = refused;
+        if let Some(reason) = refused {
+            let _ = root.refused.set(reason);
+        }
         if is_refused || matches!(grant.granted(), Granted::Cancelled) {
             root.cancellation.set();
         }

@@ -1,6 +1,6 @@
 //! One running call, as its nested calls see it.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,12 +23,18 @@ pub(crate) struct RunningCall {
     tool: Arc<ToolSlot>,
     /// How its parent made it; `None` for a root call.
     made: Option<MadeCall>,
-    begun: OnceLock<StartedWork>,
-    presence: Mutex<Option<Arc<Presence>>>,
+    state: Mutex<RunningState>,
+}
+
+#[derive(Default)]
+struct RunningState {
+    /// `None` before the tool starts to run.
+    begun: Option<StartedWork>,
+    presence: Option<Arc<Presence>>,
     /// The duty to publish its answer, if followers wait for it.
-    owed: Mutex<Option<LeaderDuty>>,
-    finished: Mutex<FinishedCalls>,
-    pause: Mutex<PauseState>,
+    owed: Option<LeaderDuty>,
+    finished: FinishedCalls,
+    pause: PauseState,
 }
 
 struct StartedWork {
@@ -59,13 +65,11 @@ struct PauseState {
 
 impl RunningCall {
     pub(crate) fn new(call_id: &CallId, tool: &Arc<ToolSlot>, made: Option<MadeCall>) -> Self {
-        let (begun, presence, owed) = Default::default();
-        let (finished, pause) = Default::default();
         let (call_id, tool) = (call_id.clone(), Arc::clone(tool));
-        Self { call_id, tool, made, begun, presence, owed, finished, pause }
+        Self { call_id, tool, made, state: Mutex::default() }
     }
 
-    /// The tool starts to run.
+    /// The tool starts to run; `owed` is the duty to publish its answer.
     pub(crate) fn begin(
         &self,
         arguments: Arguments,
@@ -73,20 +77,23 @@ impl RunningCall {
         permit: Option<&Arc<admission::ConcurrencySlot>>,
         presence: Presence,
         delegate: Option<String>,
+        owed: Option<LeaderDuty>,
     ) {
         let permit = permit.map(Arc::downgrade);
-        // A call starts once.
-        let _ = self.begun.set(StartedWork { arguments, limit, permit, delegate });
-        *lock(&self.presence) = Some(Arc::new(presence));
+        let mut state = self.lock();
+        state.begun = Some(StartedWork { arguments, limit, permit, delegate });
+        state.presence = Some(Arc::new(presence));
+        state.owed = owed;
     }
 
     /// The tool has returned.
     pub(crate) fn end(&self) {
-        lock(&self.presence).take();
+        let presence = self.lock().presence.take();
+        drop(presence);
     }
 
     pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
-        lock(&self.presence).clone()
+        self.lock().presence.clone()
     }
 
     pub(crate) fn tool_name(&self) -> &str {
@@ -95,51 +102,44 @@ impl RunningCall {
 
     /// Whether the call only delegates to that tool.
     pub(crate) fn delegates_to(&self, tool: &str) -> bool {
-        self.begun.get().is_some_and(|begun| begun.delegate.as_deref() == Some(tool))
-    }
-
-    /// Sets the duty to publish the answer.
-    pub(crate) fn owes(&self, run: Option<LeaderDuty>) {
-        *lock(&self.owed) = run;
-    }
-
-    /// Takes the duty to publish the answer, if it is still there.
-    pub(crate) fn take_owed(&self) -> Option<LeaderDuty> {
-        lock(&self.owed).take()
+        self.lock().delegates_to(tool)
     }
 
     /// When its time limit ends, and how long the limit is; `None` if there is none, before the
     /// work begins, and while the call is paused.
     pub(crate) fn limit_end(&self) -> Option<(Instant, Duration)> {
-        let (at, limit) = self.begun.get()?.limit?;
-        let pause = lock(&self.pause);
-        if pause.waiting > 0 {
+        let state = self.lock();
+        let (at, limit) = state.begun.as_ref()?.limit?;
+        if state.pause.waiting > 0 {
             return None;
         }
-        at.checked_add(pause.total).map(|at| (at, limit))
+        at.checked_add(state.pause.total).map(|at| (at, limit))
     }
 
-    /// How long it was paused.
-    pub(crate) fn stood_still(&self) -> Duration {
-        let pause = lock(&self.pause);
-        pause.total + pause.since.map(|since| since.elapsed()).unwrap_or_default()
+    /// How long the call was paused, and the duty to publish its answer, if it still has it.
+    pub(crate) fn take_owed(&self) -> (Duration, Option<LeaderDuty>) {
+        let mut state = self.lock();
+        let pause = &state.pause;
+        let paused = pause.total + pause.since.map(|since| since.elapsed()).unwrap_or_default();
+        (paused, state.owed.take())
     }
 
     /// A nested call waits: pauses this call, lends its permit, leaves the barrier, and releases
     /// the followers that wait for its answer.
     pub(super) fn stand_still(&self) {
-        let first = {
-            let mut pause = lock(&self.pause);
-            pause.waiting += 1;
-            if pause.waiting == 1 {
-                pause.since = Some(Instant::now());
+        let (first, presence, owed) = {
+            let mut state = self.lock();
+            state.pause.waiting += 1;
+            let first = state.pause.waiting == 1;
+            if first {
+                state.pause.since = Some(Instant::now());
             }
-            pause.waiting == 1
+            (first, state.presence.clone(), state.owed.take())
         };
-        if let Some(presence) = self.presence() {
+        if let Some(presence) = presence {
             presence.leave();
         }
-        drop(self.take_owed());
+        drop(owed);
         if first && let Some(permit) = self.permit() {
             permit.lend();
         }
@@ -147,7 +147,7 @@ impl RunningCall {
 
     /// A nested call no longer waits.
     pub(super) fn go_on(&self) {
-        let mut pause = lock(&self.pause);
+        let pause = &mut self.lock().pause;
         pause.waiting = pause.waiting.saturating_sub(1);
         if pause.waiting == 0
             && let Some(since) = pause.since.take()
@@ -158,11 +158,11 @@ impl RunningCall {
 
     /// Whether at most one of its nested calls waits.
     pub(super) fn is_last_wait(&self) -> bool {
-        lock(&self.pause).waiting <= 1
+        self.lock().pause.waiting <= 1
     }
 
     pub(super) fn permit(&self) -> Option<Arc<admission::ConcurrencySlot>> {
-        self.begun.get()?.permit.as_ref()?.upgrade()
+        self.lock().begun.as_ref()?.permit.as_ref()?.upgrade()
     }
 
     pub(super) fn max_concurrent(&self) -> usize {
@@ -181,7 +181,7 @@ impl RunningCall {
         let bytes = result.text().len()
             + result.data().map_or(0, crate::output::budget::json_bytes)
             + made.call_id.len();
-        let mut finished = lock(&self.finished);
+        let finished = &mut self.lock().finished;
         finished.bytes = finished.bytes.saturating_add(bytes);
         if finished.bytes > FINISHED_BYTES {
             finished.too_large = true;
@@ -200,9 +200,9 @@ impl RunningCall {
     /// The call as stored in a suspension; `next` is the tool of its nested call. `None` before its
     /// work has begun.
     pub(crate) fn frame(&self, next: &str) -> Option<Frame> {
-        let begun = self.begun.get()?;
-        let finished = lock(&self.finished);
-        let is_repeatable = self.delegates_to(next) || self.is_harmless() && !finished.too_large;
+        let state = self.lock();
+        let (begun, finished) = (state.begun.as_ref()?, &state.finished);
+        let is_repeatable = state.delegates_to(next) || self.is_harmless() && !finished.too_large;
         let made = self.made.clone().unwrap_or_else(|| MadeCall {
             call_id: self.call_id.as_str().to_owned(),
             tool: self.tool.entry.name().to_owned(),
@@ -216,15 +216,21 @@ impl RunningCall {
             finished: finished.calls.clone(),
         })
     }
+
+    /// No foreign code runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, RunningState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningState {
+    fn delegates_to(&self, tool: &str) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.delegate.as_deref() == Some(tool))
+    }
 }
 
 impl std::fmt::Debug for RunningCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunningCall").field("call_id", &self.call_id).finish_non_exhaustive()
     }
-}
-
-/// No foreign code runs under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

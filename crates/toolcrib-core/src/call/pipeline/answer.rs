@@ -6,6 +6,7 @@ use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, ToolResult};
 
 use super::PipelineExit;
 use super::suspend::waits;
+use crate::ExecutorConfig;
 use crate::cache::SpillMemo;
 use crate::call::nested::NestedWait;
 use crate::call::turn::TurnState;
@@ -38,8 +39,7 @@ pub(crate) struct SideOutput {
 }
 
 /// The output limits of a call of this tool.
-pub(super) fn limits(state: &TurnState, slot: Option<&Arc<ToolSlot>>) -> OutputLimits {
-    let config = state.shared.config.load();
+pub(super) fn limits(config: &ExecutorConfig, slot: Option<&Arc<ToolSlot>>) -> OutputLimits {
     let own_chars = slot.and_then(|slot| slot.entry.definition.output_chars());
     OutputLimits { chars: own_chars.unwrap_or(config.output_chars), data_bytes: config.data_bytes }
 }

@@ -11,6 +11,7 @@ use toolcrib_tool::{
 };
 
 use super::Origin;
+use crate::ExecutorConfig;
 use crate::arguments::corrections::Corrections;
 use crate::arguments::preparation::checked_arguments;
 use crate::cache::CacheKey;
@@ -165,6 +166,8 @@ fn require_context(turn: &Turn, slot: &ToolSlot) -> Result<(), ToolError> {
 #[derive(Clone, Copy)]
 pub(super) struct Incoming<'c> {
     pub(super) turn: &'c Turn,
+    /// The settings when the call arrived.
+    pub(super) config: &'c ExecutorConfig,
     pub(super) origin: &'c Origin<'c>,
     pub(super) id: &'c CallId,
     /// Present if there are listeners.
@@ -174,12 +177,11 @@ pub(super) struct Incoming<'c> {
 impl Incoming<'_> {
     /// The tool's context, and the executor's side of it.
     pub(super) fn context(self, slot: &Arc<ToolSlot>) -> (CallContext, Arc<ExecutorHost>) {
-        let Self { turn, origin, id, emitter } = self;
+        let Self { turn, config, origin, id, emitter } = self;
         let host =
             Arc::new(ExecutorHost::new(turn, origin, slot, id, emitter.map(EventEmitter::handle)));
         let definition = &slot.entry.definition;
-        let output_chars =
-            definition.output_chars().unwrap_or(turn.state.shared.config.load().output_chars);
+        let output_chars = definition.output_chars().unwrap_or(config.output_chars);
         let mut builder = CallContext::builder(id.clone(), Arc::clone(definition))
             .values(turn.state.values.clone())
             .output_chars(output_chars);

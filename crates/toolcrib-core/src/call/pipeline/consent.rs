@@ -82,7 +82,7 @@ impl<'a> PipelineRun<'a> {
             };
             return Err(leave);
         };
-        let timeout = state.shared.config.load().approval_timeout;
+        let timeout = self.config.approval_timeout;
         self.approved_code = Some(ApprovedCode(shown.code.clone()));
         let request = self.request(slot, &call.checked.arguments, shown, &by, reason);
         let asked = AuditedQuestion {
@@ -282,7 +282,7 @@ impl<'a> PipelineRun<'a> {
         // Masked before validation, because validation errors quote parts of the value.
         let output = shared.mask.outcome(Ok(output))?;
         let schemas = shared.registry.schemas();
-        check_data(&slot.entry.definition, schemas, output, shared.config.load().data_bytes)
+        check_data(&slot.entry.definition, schemas, output, self.config.data_bytes)
     }
 
     fn denied(&mut self, by: &DecidedBy, message: &str) -> ToolError {
@@ -319,7 +319,7 @@ impl<'a> PipelineRun<'a> {
             rule: by.to_string(),
             reason,
             obstacle: None,
-            expires_at: match state.shared.config.load().approval_timeout {
+            expires_at: match self.config.approval_timeout {
                 Some(timeout) => now.after(timeout),
                 None => crate::storage::clock::Timestamp::NEVER,
             },

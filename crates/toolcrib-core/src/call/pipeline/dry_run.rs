@@ -104,7 +104,9 @@ async fn checked(turn: &Turn, call: ToolCall) -> Result<DryRun, ToolError> {
     let definition = Arc::clone(&slot.entry.definition);
     let (lineage, mut mending) =
         (Lineage::root(Arc::default(), Arc::default()), Corrections::default());
-    let incoming = Incoming { turn, origin: &Origin::alone(&lineage), id: &id, emitter: None };
+    let config = &state.shared.config.load_full();
+    let origin = &Origin::alone(&lineage);
+    let incoming = Incoming { turn, config, origin, id: &id, emitter: None };
     let call = incoming.before_consent(slot, raw, &mut mending).await?;
     let verdict = state.verdict(&slot.entry, &call.checked.arguments);
     let answer = call.checked.key.as_ref().map(|key| {

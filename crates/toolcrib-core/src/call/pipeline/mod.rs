@@ -89,17 +89,18 @@ pub(crate) fn run_boxed<'a>(
 async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let state = &*turn.state;
     let started = Instant::now();
+    let config = state.shared.config.load_full();
     let (id, name, raw) = call.into_parts();
     let slot = state.slot(&name);
     let cancellation = origin.cancellation();
     let known = slot.map(|slot| &**slot);
-    let record = CallRecord::begin(state, &id, &name, known, &raw, (started, cancellation));
     let emitter = slot
         .filter(|_| !state.listeners.is_silent())
         .map(|slot| state.listeners.emitter(origin.position, &id, &slot.entry.definition));
 
-    let span = record.span().clone();
-    let mut run = PipelineRun::new(turn, origin, (&id, &name), emitter.as_ref(), record);
+    let record = CallRecord::begin(state, &id, &name, known, &raw, (started, cancellation));
+    let mut run = PipelineRun::new(turn, &config, origin, (&id, &name), emitter.as_ref(), record);
+    let span = run.record.span().clone();
     let stations = AssertUnwindSafe(run.go(slot, raw)).catch_unwind().instrument(span);
     let leave = match stations.await {
         Ok(Ok(output)) => PipelineExit::Answered(output),
@@ -112,7 +113,7 @@ async fn answer(turn: &Turn, call: ToolCall, origin: Origin<'_>) -> Answered {
     let (outcome, mut side) = SideOutput::of(leave, spilled);
     let outcome = origin.lineage.refusal().map_or(outcome, Err);
     let outcome = state.shared.mask.outcome(mending.noted(outcome));
-    let limits = answer::limits(state, slot);
+    let limits = answer::limits(&config, slot);
     let outcome = side.fit(state, outcome, limits).await;
 
     let duration = spent.unwrap_or_else(|| started.elapsed());
@@ -200,7 +201,7 @@ impl Incoming<'_> {
         let (cx, host) = self.context(slot);
         self.announce(slot, &checked.arguments);
         let shared = slot.live().map(|live| Instance::shared(live)).transpose()?;
-        let limit = self.turn.state.shared.config.load().limit(slot.entry.definition.timeout());
+        let limit = self.config.limit(slot.entry.definition.timeout());
         let call = Candidate { checked, cx, host, shared, limit };
         if let Some(own_check) = call.own_check() {
             own_check.passes(&call.checked.arguments).await?;

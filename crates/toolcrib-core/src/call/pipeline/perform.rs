@@ -7,7 +7,7 @@ use toolcrib_tool::{Arguments, CallContext, ErrorKind, ToolError, ToolOutput};
 
 use super::{Candidate, Interruption, Interrupts, PipelineExit, PipelineRun, ReachedStage, Ready};
 use crate::admission::Permit;
-use crate::call::host::ExecutorHost;
+use crate::call::host::{ExecutorHost, Unfinished};
 use crate::call::pipeline::output::{check_data, finished};
 use crate::call::retry;
 use crate::call::tool_run::{HeldResources, ToolRun, execute};
@@ -30,17 +30,16 @@ impl<'a> PipelineRun<'a> {
         let host = &*host;
         let begun = Instant::now();
         let limit = limit.and_then(|limit| Some((begun.checked_add(limit)?, limit)));
-        let at_work = host.at_work();
-        let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
-        if let Some(interruption) = interrupts.pending() {
+        if let Some(interruption) = self.interrupts.pending() {
             return Err(interruption
                 .error(ReachedStage::Nothing, self.started, Some(definition))
                 .into());
         }
         let delegate = instance.tool().delegates_to(arguments.as_str());
-        host.begin(&permit, presence, arguments.clone(), limit, delegate);
-        at_work.owes(run);
+        host.begin(&permit, presence, arguments.clone(), limit, delegate, run);
         let end_when_dropped = EndWhenDropped(Some(host));
+        let at_work = host.at_work();
+        let interrupts = Interrupts { own: Some(at_work), ..self.interrupts };
         // If the tool asks a question, the call is suspended with its original arguments.
         let again = state.shared.suspensions.is_some().then(|| arguments.clone());
         let interrupted = OnceLock::new();
@@ -55,7 +54,11 @@ impl<'a> PipelineRun<'a> {
         };
         let outcome = match retry::policy(definition) {
             Some(policy) => {
-                let attempt = || self.attempt(arguments.clone(), &work);
+                let attempt = || {
+                    // Discards a result that an earlier attempt set.
+                    host.take_result();
+                    self.attempt(arguments.clone(), &work)
+                };
                 let paused = || interrupts.next();
                 let retries = retry::with_retries(policy, || interrupts.latest(), paused, attempt);
                 match Box::pin(retries).await {
@@ -71,11 +74,10 @@ impl<'a> PipelineRun<'a> {
         if self.emitter.is_some() {
             Box::pin(host.finish_speech()).await;
         }
-        // Waiting for a nested call does not count as work.
-        let worked = begun.elapsed().saturating_sub(at_work.stood_still());
-        let run = at_work.take_owed();
-        let waiting = outcome.as_ref().err().and_then(|_| host.take_waiting());
-        let suspended = host.take_suspended();
+        let ended = Instant::now();
+        let (paused, run) = at_work.take_owed();
+        let Unfinished { waiting, suspended } = host.take_unfinished();
+        let waiting = waiting.filter(|_| outcome.is_err());
         // Work that continues elsewhere may still act for the call.
         end_when_dropped.end(!matches!(waiting, Some(Waiting::Pending { .. })));
         if let Some(suspended) = suspended {
@@ -106,8 +108,9 @@ impl<'a> PipelineRun<'a> {
         if permit.finish(failure) {
             state.paused(self.name);
         }
-        self.worked = Some(worked);
-        self.spent = Some(self.started.elapsed());
+        // Waiting for a nested call does not count as work.
+        self.worked = Some((ended - begun).saturating_sub(paused));
+        self.spent = Some(ended - self.started);
         let outcome = match run {
             None => outcome,
             Some(run) => self.publish(run, outcome, !host.has_left_key()),
@@ -124,8 +127,6 @@ impl<'a> PipelineRun<'a> {
         let shared = &self.state().shared;
         let definition = &work.slot.entry.definition;
         let (cx, host) = (work.cx, work.host);
-        // Discards a result that an earlier attempt set.
-        host.take_result();
         let held = HeldResources {
             slot: work.permit.slot().cloned(),
             writing: shared.answers.writing(definition.resources()),
@@ -145,7 +146,7 @@ impl<'a> PipelineRun<'a> {
         let output = finished(self.name, outcome?, host)?;
         // Masked before it is stored or cut, because half a secret cannot be found.
         let output = shared.mask.outcome(Ok(output))?;
-        check_data(definition, shared.registry.schemas(), output, shared.config.load().data_bytes)
+        check_data(definition, shared.registry.schemas(), output, self.config.data_bytes)
     }
 }
 

@@ -10,6 +10,7 @@ use super::checks::{Checked, Incoming, OwnCheck};
 use super::interruption::{Interrupts, ReachedStage};
 use super::record::CallRecord;
 use super::{Interruption, Origin, checks};
+use crate::ExecutorConfig;
 use crate::admission::Permit;
 use crate::arguments::corrections::Corrections;
 use crate::cache::{LeaderDuty, SpillMemo};
@@ -26,6 +27,8 @@ use crate::suspension::Suspension;
 /// One call in the pipeline.
 pub(super) struct PipelineRun<'a> {
     pub(super) turn: &'a Turn,
+    /// The settings when the call arrived.
+    pub(super) config: &'a ExecutorConfig,
     /// Present if there are listeners.
     pub(super) emitter: Option<&'a EventEmitter>,
     pub(super) origin: Origin<'a>,
@@ -132,6 +135,7 @@ impl Candidate<'_> {
 impl<'a> PipelineRun<'a> {
     pub(super) fn new(
         turn: &'a Turn,
+        config: &'a ExecutorConfig,
         origin: Origin<'a>,
         (id, name): (&'a CallId, &'a str),
         emitter: Option<&'a EventEmitter>,
@@ -145,6 +149,7 @@ impl<'a> PipelineRun<'a> {
         };
         Self {
             turn,
+            config,
             emitter,
             origin,
             id,
@@ -168,8 +173,8 @@ impl<'a> PipelineRun<'a> {
 
     /// The inputs of the stations before consent, and the place for corrections.
     pub(super) fn incoming(&mut self) -> (Incoming<'_>, &mut Corrections) {
-        let Self { turn, origin, id, emitter, mending, .. } = self;
-        (Incoming { turn, origin, id, emitter: *emitter }, mending)
+        let Self { turn, config, origin, id, emitter, mending, .. } = self;
+        (Incoming { turn, config, origin, id, emitter: *emitter }, mending)
     }
 
     pub(super) fn left(self) -> FinishedRun<'a> {

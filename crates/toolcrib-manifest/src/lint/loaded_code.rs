@@ -4,7 +4,7 @@
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
-use crate::manifest::started;
+use crate::manifest::{Places, started, unknown_files};
 use crate::programs::name_without_version;
 use crate::shell_text;
 
@@ -87,6 +87,16 @@ pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     {
         let all = in_text(text).into_iter();
         found.extend(all.map(|(said, help)| (entry.node.span.clone(), said, help)));
+    }
+    if found.is_empty()
+        && let Some(entry) = run.entry("text")
+        && let Some(text) = entry.node.as_str()
+    {
+        for file in unknown_files(text) {
+            let written = text.get(file.range.clone()).unwrap_or_default();
+            let span = Places::nth(&entry.node, written, text, file.range.start, findings.text);
+            findings.add(Diagnostic::warning("loaded-code", &span, file.message).help(file.help));
+        }
     }
     if let Some((span, said, help)) = found.into_iter().next() {
         findings.add(Diagnostic::warning("loaded-code", &span, said).help(help));

@@ -18,8 +18,8 @@ pub(crate) use self::schema::subschemas;
 pub(crate) use self::tool::input_text::look_at_texts;
 pub(crate) use self::tool::references::Places;
 pub(crate) use crate::manifest::program::argv::look;
-pub(crate) use crate::manifest::program::shell::slips;
 pub use crate::manifest::program::shell::text_commands as shell_text;
+pub(crate) use crate::manifest::program::shell::{slips, unknown_files};
 pub(crate) use crate::manifest::program::started::{RunFile, StartedProgram, started};
 
 pub use self::json_schema::manifest_schema;

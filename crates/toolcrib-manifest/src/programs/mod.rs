@@ -103,8 +103,16 @@ const RUN_OPTIONS: [(&[&str], &[&str]); 5] = [
     (&["java"], &["-jar"]),
 ];
 
-/// Programs that change to the folder after `-C` before they open a file.
-const CHANGE_FOLDER: [&str; 4] = ["make", "gmake", "ninja", "env"];
+/// Programs that change to a folder before they open a file, with the options that name it.
+const CHANGE_FOLDER: [(&str, &[&str]); 7] = [
+    ("make", &["-C", "--directory"]),
+    ("gmake", &["-C", "--directory"]),
+    ("ninja", &["-C"]),
+    ("env", &["-C", "--chdir"]),
+    ("sudo", &["-D", "--chdir"]),
+    ("doas", &["-D"]),
+    ("systemd-run", &["--working-directory"]),
+];
 
 /// Programs that never run a file from their working directory because an argument is its bare name.
 /// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A
@@ -245,9 +253,42 @@ pub fn runs_only_options(program: &str) -> bool {
     runs(program) == Some(Runs::Options)
 }
 
-/// Whether a program changes to the folder after `-C`.
+/// Whether a program has an option that names the folder to which it changes.
 pub fn changes_folder(program: &str) -> bool {
-    CHANGE_FOLDER.contains(&name_without_version(program))
+    folder_options(program).is_some()
+}
+
+fn folder_options(program: &str) -> Option<&'static [&'static str]> {
+    let name = name_without_version(program);
+    CHANGE_FOLDER.iter().find(|(known, _)| *known == name).map(|(_, options)| *options)
+}
+
+/// The folder to which the program that begins the words changes: `env -C lib`, `env --chdir=lib`, `make -Clib`. The
+/// last one counts.
+pub fn folder_in<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let mut words = words.into_iter();
+    let program = words.next()?;
+    let options = folder_options(program)?;
+    let is_wrapper = !matches!(name_without_version(program), "make" | "gmake" | "ninja");
+    let mut found = None;
+    let mut is_option = false;
+    while let Some(word) = words.next() {
+        let is_program = is_wrapper && !is_option && !word.starts_with('-') && !word.contains('=');
+        is_option = word.starts_with('-');
+        if word == "--" || is_program {
+            break;
+        } else if options.contains(&word) {
+            found = words.next().or(found);
+            is_option = false;
+            continue;
+        }
+        let attached = options.iter().find_map(|option| {
+            let rest = word.strip_prefix(option)?;
+            if option.starts_with("--") { rest.strip_prefix('=') } else { Some(rest) }
+        });
+        found = attached.or(found);
+    }
+    found
 }
 
 /// Whether the value of an option is a file that the program runs, and without which it fails.

@@ -79,6 +79,13 @@ pub(super) const REMARKS: &[Code] = &[
         "An option that asks for a terminal, which no call has.",
         "Remove the option.",
     ),
+    warning(
+        "not-understood",
+        "Something of which nobody knows what it does with a value: a program that gets one on standard input and is \
+         not known to treat it as data, or an expansion of another shell.",
+        "Pass the value as an argument, or write the expansion in another way; if the value is data there, say why: \
+         `unsafe_argv: reason`.",
+    ),
     hint(
         "insisted-value",
         "A value that may choose a program or be run, which only `unsafe_argv` allows.",
@@ -93,8 +100,10 @@ pub(super) const REMARKS: &[Code] = &[
     warning(
         "loaded-code",
         "A program that loads modules or settings from the workspace, where other tools may write: Python without \
-         `PYTHONSAFEPATH`, `-I.` of Perl and Ruby, `require` in code of Node.js and Lua, R, octave, ghci and erl.",
-        "Follow the hint: an option keeps most programs from it; others start beside the manifest (`cwd`).",
+         `PYTHONSAFEPATH`, `-I.` of Perl and Ruby, `require` in code of Node.js and Lua, R, octave, ghci and erl; and a text \
+         that runs a file whose name or folder only the shell knows.",
+        "Follow the hint: an option keeps most programs from it; others start beside the manifest (`cwd`). Write the \
+         names of files that are run as literals.",
     ),
     warning(
         "long-description",

@@ -11,6 +11,14 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
         let help = format!("indent each line of the text deeper than `{key}`");
         return Diagnostic::error("syntax", &(line..line + 1), message).help(help);
     }
+    if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent)
+        && let Some(quote) = open_quote(text, at)
+    {
+        let message =
+            "this quote is not closed: the next line is not indented as its text would be";
+        let help = "add the closing quote at the end of the text; if the text goes on below, indent its lines";
+        return Diagnostic::error("syntax", &(quote..quote + 1), message).help(help);
+    }
     let (message, help) = wording(error.kind());
     let at = if is_about_a_tab(error.kind()) { tab(text, at).unwrap_or(at) } else { at };
     let static_message = message.map(str::to_owned);
@@ -23,6 +31,18 @@ pub(super) fn explain(text: &str, at: usize, error: &ScanError) -> Diagnostic {
     let width = next.map_or(0, |next| blank + next.len_utf8());
     let diagnostic = Diagnostic::error("syntax", &(at..at + width), message);
     diagnostic.expects(static_message).maybe_help(help.map(str::to_owned))
+}
+
+/// The place of the quote that begins a value above a place and is not closed in its line.
+fn open_quote(text: &str, at: usize) -> Option<usize> {
+    let above = text.get(..at)?.lines().rev();
+    above.filter(|line| !line.trim().is_empty()).take(100).find_map(|line| {
+        let key = line.find(": ").map_or(0, |colon| colon + 2);
+        let value = line.get(key..)?.trim_start_matches([' ', '-']);
+        let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+        let rest = value.get(1..)?.replace("\\\"", "").replace("''", "");
+        (!rest.contains(quote)).then(|| offset(text, value))
+    })
 }
 
 /// A key with `|` or `>` at most two lines above the place whose text is not indented deeper than the key, and where

@@ -29,6 +29,8 @@ pub(in crate::manifest) const ANSWER: Keys = table(
     ],
 );
 
+const EXIT: &str = "remove it: `expect: {}` is success, and `error: execution` is a failure";
+
 /// What a test expects.
 pub(in crate::manifest) const EXPECT: Keys = Keys {
     what: "`expect`",
@@ -44,7 +46,13 @@ pub(in crate::manifest) const EXPECT: Keys = Keys {
     ],
     instead: &[
         ("text", "write the texts that the result must contain: `text_contains: [x]`"),
-        ("exit_code", "remove it: `expect: {}` is success, and `error: execution` is a failure"),
+        ("code", EXIT),
+        ("exit", EXIT),
+        ("exit_code", EXIT),
+        ("exit_status", EXIT),
+        ("output", "write the texts that the result must contain: `text_contains: [x]`"),
+        ("status", EXIT),
+        ("stdout", "write the texts that the result must contain: `text_contains: [x]`"),
     ],
 };
 

@@ -257,15 +257,31 @@ pub(super) const SANDBOX: Keys = Keys {
 };
 
 /// Hints about what a call does.
-pub(super) const ANNOTATIONS: Keys = table(
-    "`annotations`",
-    &[
+pub(super) const ANNOTATIONS: Keys = Keys {
+    what: "`annotations`",
+    table: &[
         optional("read_only", Bool),
         optional("destructive", Bool),
         optional("idempotent", Bool),
         optional("open_world", Bool),
     ],
-);
+    instead: &[
+        ("approval", BESIDE_ANNOTATIONS),
+        ("cache", BESIDE_ANNOTATIONS),
+        ("client", BESIDE_ANNOTATIONS),
+        ("http", BESIDE_ANNOTATIONS),
+        ("input", BESIDE_ANNOTATIONS),
+        ("limits", BESIDE_ANNOTATIONS),
+        ("output", BESIDE_ANNOTATIONS),
+        ("run", BESIDE_ANNOTATIONS),
+        ("sandbox", BESIDE_ANNOTATIONS),
+        ("tests", BESIDE_ANNOTATIONS),
+    ],
+};
+
+/// The repair for a key of the tool that is indented too far.
+const BESIDE_ANNOTATIONS: &str =
+    "it is a key of the tool, and stands beside `annotations`: indent it as far as that";
 
 /// A rule about arguments and context values.
 pub(super) const CONSTRAINT: Keys = Keys {

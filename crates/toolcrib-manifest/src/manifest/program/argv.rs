@@ -45,6 +45,10 @@ pub(in crate::manifest) struct Argv {
     pub(in crate::manifest) program_from_stdin: bool,
     /// What may run values from standard input.
     pub(in crate::manifest) input_run: Option<String>,
+    /// The program that reads standard input, if nobody knows what it does with it.
+    pub(in crate::manifest) unknown_reader: Option<known::UnknownReader>,
+    /// Whether a value chooses freely what a program reaches or does.
+    pub(in crate::manifest) chooses_target: bool,
     /// Variables of a client of a database that values set.
     pub(in crate::manifest) assigned: Vec<String>,
     /// Errors about values that would choose a program, be run, or name an option, which
@@ -71,6 +75,8 @@ pub(in crate::manifest) fn read(
             findings.add(found);
         }
     }
+    let unknown_reader = known::unknown_reader(&words, &read);
+    let chooses_target = !targets::chosen(&words, &read, scope).is_empty();
     let assigned = read.assigned;
     unsafe_values.extend(read.unsafe_values);
     if let Some(words) = known::given_by_xargs(&words, scope).filter(|_| unsafe_values.is_empty()) {
@@ -84,7 +90,15 @@ pub(in crate::manifest) fn read(
     unsafe_values.extend(options::names_from_values(&words, scope));
     unsafe_values.extend(input::runs_written_file_in(&words, scope));
     let input_run = input::runs_input(&words, scope).or(shown.input_run);
-    Argv { entries, program_from_stdin, input_run, assigned, unsafe_values }
+    Argv {
+        entries,
+        program_from_stdin,
+        input_run,
+        unknown_reader,
+        chooses_target,
+        assigned,
+        unsafe_values,
+    }
 }
 
 /// Errors about the variables of `env` in the texts that the shells of a vector run.
@@ -143,7 +157,10 @@ pub(crate) fn look(tool: &Node, findings: &mut Findings<'_>) {
     findings.add_all(options::unended(list, &words, &read, &scope));
     findings.add_all(options::unended_input(run, &words, &read, &scope));
     findings.add_all(interpreters::evaluated(&words, &read, &scope));
-    findings.add_all(targets::chosen(&words, &read, &scope));
+    // A reason says that any target is meant; `list` and the lock show it.
+    if run.entry("unsafe_argv").is_none() {
+        findings.add_all(targets::chosen(&words, &read, &scope));
+    }
 }
 
 /// Adds a hint for each value that only `unsafe_argv` allows.
@@ -183,6 +200,8 @@ pub(in crate::manifest) fn arguments(
         entries,
         program_from_stdin: false,
         input_run: None,
+        unknown_reader: None,
+        chooses_target: false,
         assigned: Vec::new(),
         unsafe_values,
     }

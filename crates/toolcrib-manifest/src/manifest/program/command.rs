@@ -44,6 +44,8 @@ pub(in crate::manifest) fn read(
     let mut script = None;
     let mut program_from_stdin = false;
     let mut input_run = None;
+    let mut unknown_reader = None;
+    let mut chooses_target = false;
     let mut assigned = Vec::new();
     let mut unsafe_values = Vec::new();
     let mut variables = BTreeMap::new();
@@ -53,6 +55,8 @@ pub(in crate::manifest) fn read(
             let argv = argv::read(&argv_entry.node, &argv_entry.key_span, scope, findings);
             program_from_stdin = argv.program_from_stdin;
             input_run = argv.input_run;
+            unknown_reader = argv.unknown_reader;
+            chooses_target = argv.chooses_target;
             assigned = argv.assigned;
             unsafe_values.extend(argv.unsafe_values);
             if unsafe_values.is_empty() {
@@ -79,6 +83,7 @@ pub(in crate::manifest) fn read(
             })
         }
     };
+    let mut doubts = Vec::new();
     let stdin = fields.node("stdin").and_then(|node| {
         if node.as_str() == Some(StandardInput::ALL_ARGUMENTS) {
             scope.used.extend(scope.arguments.keys().cloned());
@@ -87,6 +92,8 @@ pub(in crate::manifest) fn read(
                 unsafe_values.push(interpreters::spliced(&written, &node.span));
             } else if let Some(reason) = &input_run {
                 unsafe_values.push(input::run_from_input(reason, &written, node));
+            } else if let Some(program) = &unknown_reader {
+                doubts.push(input::not_known_as_data(program, node));
             }
             return Some(StandardInput::Arguments);
         }
@@ -98,10 +105,19 @@ pub(in crate::manifest) fn read(
             && let Some(reference) = template.references().find(|it| is_free(it, scope))
         {
             unsafe_values.push(input::run_from_input(reason, reference, node));
+        } else if let Some(program) = &unknown_reader
+            && template.references().any(|it| is_free(it, scope))
+        {
+            doubts.push(input::not_known_as_data(program, node));
         }
         Some(StandardInput::Text(template))
     });
-    let unsafe_argv = insisted(&fields, unsafe_values, findings);
+    if fields.has("unsafe_argv") {
+        unsafe_values.extend(doubts);
+    } else {
+        findings.add_all(doubts);
+    }
+    let unsafe_argv = insisted(&fields, unsafe_values, chooses_target, findings);
     env.extend(variables);
     let pass_env = pass_env(&fields, findings);
     let (ok_exit, retry_exit) = exits(&fields, findings);
@@ -130,11 +146,12 @@ fn is_free(reference: &Reference, scope: &Scope) -> bool {
     }
 }
 
-/// Reads `unsafe_argv`, the reason why values may choose a program, be run or name an option.
-/// Without it each such value is an error.
+/// Reads `unsafe_argv`, the reason why values may choose a program or what it reaches, be run or name an option.
+/// Without it each such value is an error, or for what a program reaches a warning of `check`.
 fn insisted(
     fields: &Fields<'_>,
     unsafe_values: Vec<Diagnostic>,
+    chooses_target: bool,
     findings: &mut Findings<'_>,
 ) -> Option<String> {
     let Some(node) = fields.node("unsafe_argv") else {
@@ -148,7 +165,7 @@ fn insisted(
             Diagnostic::error("bad-unsafe-argv", &node.span, message)
                 .help("say why the value is harmless: unsafe_argv: only our own jobs send it"),
         );
-    } else if unsafe_values.is_empty() {
+    } else if unsafe_values.is_empty() && !chooses_target {
         let message = "nothing here needs `unsafe_argv`: no value chooses a program or is run";
         findings
             .add(Diagnostic::warning("idle-unsafe-argv", &node.span, message).help("remove it"));

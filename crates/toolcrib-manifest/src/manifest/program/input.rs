@@ -4,6 +4,7 @@
 use std::fmt::Display;
 
 use super::argv::Word;
+use super::known::UnknownReader;
 use super::shell::commands::{ShellCommand, commands, is_process, literal};
 use super::{interpreters, known};
 use crate::diagnostic::Diagnostic;
@@ -48,6 +49,14 @@ pub(in crate::manifest) fn run_from_input(
          pass it as a variable between double quotes: `run: {shell: sh, text: 'wc -w \"$FILE\"', \
          vars: {FILE: \"${args.path}\"}}`",
     )
+}
+
+/// The warning about a value on the standard input of a program of which nobody knows what it does with it; a hint if
+/// nothing is known of the program.
+pub(in crate::manifest) fn not_known_as_data(reader: &UnknownReader, node: &Node) -> Diagnostic {
+    let (message, help) = reader.said();
+    let build = if reader.runs_things { Diagnostic::warning } else { Diagnostic::hint };
+    build("not-understood", &node.span, message).help(help)
 }
 
 /// The error about statements that put a variable in as it is: `:name`, where `:'name'` and `:"name"`

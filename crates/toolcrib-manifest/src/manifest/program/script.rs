@@ -105,7 +105,8 @@ pub(in crate::manifest) fn shell(
     let shell = fields.text("shell");
     let analysis = shell::analyse(shell.unwrap_or_default(), text, &known, &[]);
     for (found, diagnostic) in diagnostics(&analysis, text, &entry.node, findings.text) {
-        if found.is_certain {
+        // What only may be run is a warning, which a reason silences too.
+        if found.is_certain || found.is_doubt && fields.has("unsafe_argv") {
             unsafe_values.push(diagnostic);
         } else {
             findings.add(diagnostic);
@@ -188,7 +189,11 @@ pub(super) fn diagnostics<'a>(
     analysis.findings.iter().map(move |found| {
         let written = text.get(found.range.clone()).unwrap_or_default();
         let span = Places::nth(node, written, text, found.range.start, source);
-        let build = if found.is_certain { Diagnostic::error } else { Diagnostic::warning };
+        let build = match found {
+            ShellFinding { is_certain: true, .. } => Diagnostic::error,
+            ShellFinding { is_hint: true, .. } => Diagnostic::hint,
+            _ => Diagnostic::warning,
+        };
         (found, build(found.code, &span, found.message.clone()).help(found.help.clone()))
     })
 }

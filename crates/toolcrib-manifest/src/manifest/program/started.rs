@@ -77,9 +77,10 @@ fn files_run(program: &str, words: &[Word<'_>]) -> Vec<RunFile> {
         let text = word.literal().unwrap_or_default();
         let value = words.get(at + 1).and_then(|next| Some((next, next.literal()?)));
         at += 1;
-        if text == "-C" && programs::changes_folder(program) {
-            folder = value.map(|(_, text)| text);
-            at += 1;
+        let option = [Some(program), word.literal(), value.map(|(_, text)| text)];
+        if let Some(named) = programs::folder_in(option.into_iter().flatten()) {
+            folder = Some(named);
+            at += usize::from(!text.ends_with(named));
         } else if programs::is_run_option(program, text) {
             found.extend(value.map(|(word, text)| file(word, text, folder, true)));
             at += 1;

@@ -37,7 +37,8 @@ pub(in crate::manifest) fn chosen(
                 );
                 let help = format!(
                     "write scheme and host as literals: \"https://api.example.com/${{args.{name_of}}}\"; or give \
-                     the argument a pattern such as `^https://api\\.example\\.com/`"
+                     the argument a pattern such as `^https://api\\.example\\.com/`; if any host is meant, say so: \
+                     `unsafe_argv: it only tells whether a page answers`"
                 );
                 Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(help))
             })),

@@ -1,5 +1,6 @@
 //! Checks JSON Schemas in manifests, with the places of problems.
 
+pub(crate) mod addresses;
 pub(crate) mod checked;
 mod keywords;
 mod nulls;
@@ -265,18 +266,40 @@ pub(super) fn bad_pattern(pattern: &str, place: &crate::diagnostic::position::Sp
     let reason =
         reason.as_deref().and_then(|text| text.lines().last()).unwrap_or("error: not supported");
     let reason = reason.trim().trim_start_matches("error: ").to_owned();
-    Diagnostic::error(
+    let repair = look_ahead_repair(pattern);
+    let diagnostic = Diagnostic::error(
         "bad-pattern",
         place,
         format!(
             "this regular expression does not compile: \
      {reason}"
         ),
-    )
-    .help(toolcrib_tool::pattern_repair(&reason).unwrap_or(
+    );
+    if let Some(repair) = repair {
+        return diagnostic.help(repair);
+    }
+    diagnostic.help(toolcrib_tool::pattern_repair(&reason).unwrap_or(
         "patterns run in linear time: no look-around, no back-references; in YAML, single \
          quotes keep backslashes",
     ))
+}
+
+/// What says the same as a look-ahead at the beginning that forbids some first characters: `^(?!-).*$`, `^(?![.-])`.
+fn look_ahead_repair(pattern: &str) -> Option<String> {
+    let (forbidden, rest) = pattern.strip_prefix("^(?!")?.split_once(')')?;
+    let inner = forbidden.strip_prefix('[').and_then(|class| class.strip_suffix(']'));
+    let inner = inner.unwrap_or(forbidden).trim_start_matches('\\');
+    let is_plain = |one: char| !one.is_alphanumeric() && !"^[]()|*+?{}$".contains(one);
+    if inner.is_empty() || !inner.chars().all(is_plain) {
+        return None;
+    }
+    let may_be = "say what the first character may be: `^[A-Za-z0-9][A-Za-z0-9._-]*$`";
+    if !rest.starts_with('.') {
+        return Some(may_be.to_owned());
+    }
+    let class =
+        if inner.contains('-') { format!("{}-", inner.replace('-', "")) } else { inner.to_owned() };
+    Some(format!("{may_be}; or what it may not be: `^[^{class}]{rest}`"))
 }
 
 fn resolves(target: &str, schema: &Value) -> bool {

@@ -167,7 +167,7 @@ pub(in crate::manifest) fn can_hold(schema: &Node, characters: &[(char, char)]) 
 }
 
 /// Whether what matches a part can hold one of these characters.
-fn matches_one(hir: &Hir, characters: &[(char, char)]) -> bool {
+pub(super) fn matches_one(hir: &Hir, characters: &[(char, char)]) -> bool {
     let is_among = |start: char, end: char| {
         characters.iter().any(|(first, last)| start <= *last && *first <= end)
     };

@@ -35,7 +35,13 @@ pub(in crate::manifest) fn read(
     let limits = around.limits;
     let is_client = client::is_client(fields, limit_fields, findings);
     let unclear = fields.has("client") && !is_client && fields.flag("client").is_none();
-    if !is_client && !unclear && !["run", "http"].iter().any(|key| fields.has(key)) {
+    // One that is indented too far is reported where it is.
+    let is_misplaced = ["annotations", "limits", "needs", "output", "sandbox"].iter().any(|key| {
+        let below = fields.node(key);
+        below.is_some_and(|below| below.entry("run").or_else(|| below.entry("http")).is_some())
+    });
+    let has_way = ["run", "http"].iter().any(|key| fields.has(key)) || is_misplaced;
+    if !is_client && !unclear && !has_way {
         let place = fields.node("name").map_or(&fields.span, |name| &name.span);
         let place = first_line(findings.text, place);
         findings.add(

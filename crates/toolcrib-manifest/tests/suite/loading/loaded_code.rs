@@ -60,3 +60,50 @@ fn programs_that_are_kept_from_it_are_not() {
         assert!(!warned(run), "{run}");
     }
 }
+
+fn text(text: &str) -> String {
+    format!("run: {{shell: bash, text: {}}}", serde_json::Value::String(text.to_owned()))
+}
+
+#[test]
+fn a_text_that_runs_a_file_whose_place_only_the_shell_knows_is_warned_of() {
+    for run in [
+        "while read -r f; do sh \"$f\"; done < list.txt",
+        "for f in jobs/*.sh; do sh \"$f\"; done",
+        "sh jobs/*.sh",
+        "f=$(ls *.sh | head -n 1); . \"./$f\"",
+        "f=$(head -n 1 list.txt); \"./$f\"",
+        "f=$(head -n 1 list.txt); bash < \"$f\"",
+        "run() { sh \"$1\"; }; while read -r f; do run \"$f\"; done < list.txt",
+        "ls *.sh | xargs -n1 sh",
+        "find . -name '*.sh' -exec sh {} \\;",
+        "CDPATH=s; cd d; ./run.sh",
+        "cd \"$(head -n 1 list.txt)\" && ./run.sh",
+        "for d in */; do (cd \"$d\" && make); done",
+    ] {
+        assert!(warned(&text(run)), "{run}");
+    }
+}
+
+#[test]
+fn a_text_that_names_what_it_runs_is_not() {
+    for run in [
+        "sh ${NOPE:-x.sh}",
+        "sh x.{sh,bak}",
+        "for f in a.sh b.sh; do sh \"$f\"; done",
+        "f=a.sh; . \"./$f\"",
+        "run() { sh \"$1\"; }; run a.sh",
+        "for f in /opt/jobs/*.sh; do sh \"$f\"; done",
+        "d=$(mktemp -d); echo 'echo hi' > \"$d/x.sh\"; sh \"$d/x.sh\"",
+        ". \"$(dirname \"$TOOLCRIB_SCRIPT\")/lib.sh\"",
+        "cd \"$(dirname \"$TOOLCRIB_SCRIPT\")\" && ./run.sh",
+        "cd sub && ./run.sh",
+        "for f in *.txt; do wc -l \"$f\"; done",
+        "for d in */; do (cd \"$d\" && git status); done",
+        "[ -f a ] && sh a.sh",
+    ] {
+        assert!(!warned(&text(run)), "{run}");
+    }
+    let elsewhere = "run: {shell: bash, text: 'for f in *.sh; do sh \"$f\"; done', cwd: /srv/jobs}";
+    assert!(!warned(elsewhere));
+}

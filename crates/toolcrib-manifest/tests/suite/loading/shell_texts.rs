@@ -51,7 +51,9 @@ fn about_values(schema: &str, text: &str) -> Vec<String> {
     let about = [
         "dangerous-env",
         "evaluated-variable",
+        "loaded-code",
         "model-chosen-program",
+        "not-understood",
         "option-from-value",
         "runs-written-file",
         "spliced-script",
@@ -157,6 +159,86 @@ fn awk_that_runs_what_it_reads_gets_no_value_on_standard_input() {
     }
     assert_eq!(errors(r#"{argv: [awk, 'BEGIN{system(ENVIRON["A"])}'], env: {A: "${args.x}"}}"#), 1);
     assert_eq!(errors(r#"{argv: [awk, 'BEGIN{print ENVIRON["A"]}'], env: {A: "${args.x}"}}"#), 0);
+}
+
+#[test]
+fn a_program_gets_a_value_on_standard_input_only_if_it_is_known_to_treat_it_as_data() {
+    let said = |argv: &str, more: &str| {
+        said_of("{type: string}", &format!("{{argv: {argv}, stdin: \"${{args.x}}\"{more}}}"))
+            .into_iter()
+            .map(|(severity, code)| format!("{severity:?} {code}"))
+            .filter(|it| {
+                it.starts_with("Error") || it.contains("not-understood") || it.contains("idle")
+            })
+            .collect::<Vec<_>>()
+    };
+    for argv in [
+        "[docker, run, -i, --entrypoint, sh, alpine]",
+        "[docker, run, -i, --entrypoint=sh, alpine]",
+        "[pwsh, -Command, '-']",
+        "[deno]",
+        "[bun, run, '-']",
+        "[uv, run, '-']",
+        "[sg, staff]",
+        "[newgrp, staff]",
+        "[schroot, -c, sid]",
+        "[machinectl, shell, m]",
+        "[plink, host]",
+        "[rsh, host]",
+        "[mosh, host]",
+        "[oc, rsh, pod]",
+        "[vagrant, ssh]",
+        "[dbclient, host]",
+        "[smbclient, //h/s]",
+        "[ssh, host, psql]",
+    ] {
+        assert_eq!(said(argv, ""), ["Error spliced-script"], "{argv}");
+    }
+    for argv in ["[salt, '*', test.ping]", "[timeout, '5', redis-cli]", "[docker, run, -i, alpine]"]
+    {
+        assert_eq!(said(argv, ""), ["Warning not-understood"], "{argv}");
+        let reason = ", unsafe_argv: it reads a list of names";
+        assert_eq!(said(argv, reason), Vec::<String>::new(), "{argv}");
+    }
+    for argv in [
+        "[jq, .]",
+        "[/opt/acme/bin/report]",
+        "[./report.sh]",
+        "[python3, report.py]",
+        "[kubectl, create, secret, generic, a]",
+        "[docker, login, --password-stdin, h]",
+        "[docker, run, -i, --entrypoint, cat, alpine]",
+        "[docker, run, -i, alpine, cat]",
+        "[oc, rsh, pod, cat]",
+        "[machinectl, shell, m, /bin/cat]",
+        "[ssh, host, 'tee -a notes.txt']",
+        "[openssl, dgst, -sha256]",
+        "[frobnicate, --batch]",
+    ] {
+        assert_eq!(said(argv, ""), Vec::<String>::new(), "{argv}");
+    }
+}
+
+#[test]
+fn a_reason_is_enough_for_a_text_of_which_nobody_knows_what_it_does_with_a_value() {
+    let said = |more: &str| {
+        let text = "printf %s \\\"$X\\\" | redis-cli";
+        let run = format!("{{shell: sh, text: \"{text}\", vars: {{X: \"${{args.x}}\"}}{more}}}");
+        said_of("{type: string}", &run).into_iter().map(|(_, code)| code).collect::<Vec<_>>()
+    };
+    assert_eq!(said(""), ["not-understood"]);
+    assert_eq!(said(", unsafe_argv: it reads a list of names"), Vec::<String>::new());
+}
+
+#[test]
+fn options_in_a_file_are_the_authors_to_choose() {
+    for argv in ["[gcc, '@X']", "[gcc, a.c, '@./X']", "[javac, '@X']", "[csc, '@X']", "[ld, '@X']"]
+    {
+        assert!(!errors(&argv.replace('X', "${args.x}")).is_empty(), "{argv}");
+    }
+    for argv in ["[gcc, '@options', '-oX']", "[curl, -d, '@X', 'https://h']"] {
+        assert!(errors(&argv.replace('X', "${args.x}")).is_empty(), "{argv}");
+    }
 }
 
 #[test]

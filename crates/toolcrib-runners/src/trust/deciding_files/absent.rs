@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::declaration_folders::DeclarationFolders;
 use super::entry::VectorEntry;
 use super::programs::{
-    changes_folder, is_interpreter, is_run_option, looks_like_a_file, runs_its_arguments,
-    runs_no_file, runs_only_options,
+    changes_folder, folder_in, is_interpreter, is_run_option, looks_like_a_file,
+    runs_its_arguments, runs_no_file, runs_only_options,
 };
 use super::roles::{self, WordRole};
 use super::words::ArgumentText;
@@ -155,14 +155,17 @@ fn in_shell_text(text: &str) -> Vec<(String, Certainty)> {
     found
 }
 
-/// The folder in which the program opens its files: its working directory, or the one it changes to.
+/// The folder in which the program opens its files: its working directory, or the one to which a program before it
+/// changes.
 pub(super) fn folder_of_files(words: &[ArgumentText], around: &DeclarationFolders<'_>) -> PathBuf {
     let texts: Vec<_> = words.iter().map(|word| word.text().unwrap_or_default()).collect();
     let mut folder = around.cwd.clone();
-    for (at, text) in texts.iter().enumerate().skip(1) {
-        if texts[at - 1] == "-C" && texts[..at].iter().any(|program| changes_folder(program)) {
-            folder.push(text);
-        }
+    for (at, program) in texts.iter().enumerate() {
+        let next = texts[at + 1..].iter().position(|text| changes_folder(text));
+        let end = next.map_or(texts.len(), |next| at + 1 + next);
+        folder.extend(
+            changes_folder(program).then(|| folder_in(texts[at..end].iter().copied())).flatten(),
+        );
     }
     folder
 }

@@ -291,6 +291,7 @@ impl DecidingFiles {
             }
         }
         self.unasked(words, around);
+        self.folders_of_git(words, around);
         self.shell_texts(words, around);
     }
 
@@ -307,6 +308,7 @@ impl DecidingFiles {
                     let cwd = around.cwd.join(folder);
                     let around = &DeclarationFolders { cwd, ..around.clone() };
                     self.unasked(&words, around);
+                    self.folders_of_git(&words, around);
                     for (name, value) in &command.assignments {
                         self.variable(name, value, around);
                     }

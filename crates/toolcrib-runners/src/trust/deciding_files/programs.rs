@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub(super) use toolcrib_manifest::programs::{
-    changes_folder, is_interpreter, is_run_option, is_shell, looks_like_a_file,
+    changes_folder, folder_in, is_interpreter, is_run_option, is_shell, looks_like_a_file,
     name_without_version, run_options, runs_its_arguments, runs_no_file, runs_only_options,
 };
 

@@ -33,6 +33,9 @@ const UNASKED: [UnaskedFiles; 4] = [
     },
 ];
 
+/// Beginnings of arguments of git that name a folder with programs, which git starts by itself.
+const GIT_FOLDERS: [&str; 2] = ["core.hookspath=", "--exec-path="];
+
 /// Two files in the workspace of which a program runs the first. No tool can change the second, but a program that
 /// ran before this server started may have put the first beside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +61,36 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl DecidingFiles {
+    /// Adds the folders in which git finds its hooks and commands, if the vector names them.
+    pub(super) fn folders_of_git(
+        &mut self,
+        words: &[ArgumentText],
+        around: &DeclarationFolders<'_>,
+    ) {
+        let texts: Vec<_> = words.iter().map(|word| word.text().unwrap_or_default()).collect();
+        let Some(git) = texts.iter().position(|text| name_without_version(text) == "git") else {
+            return;
+        };
+        let cwd = folder_of_files(&words[..git], around);
+        for text in &texts[git + 1..] {
+            let text = text.strip_prefix("-c").unwrap_or(text);
+            let lower = text.to_ascii_lowercase();
+            let Some(start) = GIT_FOLDERS.iter().find(|start| lower.starts_with(**start)) else {
+                continue;
+            };
+            let folder: PathBuf = cwd.join(&text[start.len()..]).components().collect();
+            if around.holds_workspace(&folder) || text.len() == start.len() {
+                continue;
+            } else if around.is_behind_a_link(&folder) {
+                self.linked.push(folder);
+            } else if folder.is_dir() {
+                self.places.push(folder);
+            } else {
+                self.absent.push(folder);
+            }
+        }
+    }
+
     /// Adds the file that the vector's program reads unasked, if it exists. Files that the program would
     /// prefer to it, or that it would run if they existed, are absent.
     pub(super) fn unasked(&mut self, words: &[ArgumentText], around: &DeclarationFolders<'_>) {

@@ -232,3 +232,56 @@ fn a_script_is_the_one_in_the_working_directory_and_not_beside_the_manifest() {
     let why = unavailable(&crib, "a").unwrap();
     assert!(why.contains("ws/abs2.py`, which does not exist"), "{why}");
 }
+
+#[test]
+fn files_that_a_text_runs_under_another_name_or_in_another_folder_are_read_only() {
+    let place = TestWorkspace::new();
+    for folder in ["sub", "argv"] {
+        fs::create_dir(place.top.join("ws").join(folder)).unwrap();
+    }
+    for (nth, text) in [
+        "sh ${NOPE:-FILE}",
+        "sh ${NOPE-FILE}",
+        "x=${NOPE:=FILE}; . \"$x\"",
+        "env -C sub sh x.sh",
+        "env --chdir=sub ./x.sh",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let file = if text.contains("FILE") { format!("x{nth}.sh") } else { "sub/x.sh".to_owned() };
+        place.write(&format!("ws/{file}"), "");
+        let text = text.replace("FILE", &file).replace('"', "\\\"");
+        place.tool(&format!("text{nth}"), &format!("{{shell: bash, text: \"{text}\"}}"));
+    }
+    for file in ["a.sh", "a.bak", "b.sh", "argv/x.sh"] {
+        place.write(&format!("ws/{file}"), "");
+    }
+    place.tool("braces", "{shell: bash, text: 'sh {a.{sh,bak},b.sh}'}");
+    place.tool("folder", "{argv: [env, --chdir=argv, ./x.sh]}");
+    let crib = place.crib();
+    for name in ["x0.sh", "x1.sh", "x2.sh", "sub/x.sh", "a.sh", "a.bak", "b.sh", "argv/x.sh"] {
+        let name = format!("ws/{name}");
+        assert!(place.read_only(&crib, &name), "{name}: {:?}", crib.control_plane().places());
+    }
+    for tool in ["folder", "text3", "text4", "braces"] {
+        assert_eq!(unavailable(&crib, tool), None, "{tool}");
+    }
+}
+
+#[test]
+fn folders_in_which_git_finds_programs_are_read_only() {
+    let place = TestWorkspace::new();
+    for folder in ["hooks", "exec", "in_text", "other"] {
+        fs::create_dir(place.top.join("ws").join(folder)).unwrap();
+    }
+    place.tool("hooks", "{argv: [git, -c, core.hooksPath=hooks, commit, -m, x]}");
+    place.tool("exec", "{argv: [git, --exec-path=exec, status]}");
+    place.tool("text", "{shell: sh, text: 'git -c core.HooksPath=in_text commit -m x'}");
+    place.tool("other", "{argv: [git, -c, core.abbrev=8, log, --, other]}");
+    let crib = place.crib();
+    for name in ["ws/hooks", "ws/exec", "ws/in_text"] {
+        assert!(place.read_only(&crib, name), "{name}: {:?}", crib.control_plane().places());
+    }
+    assert!(!place.read_only(&crib, "ws/other"));
+}

@@ -254,7 +254,14 @@ impl Interpreter {
             } else if self.text_follows(text) {
                 let mut rest = words[at + 1..].iter();
                 let script = rest.find(|word| !word.literal().is_some_and(is_option));
-                return script.map_or(ProgramSource::File(None), ProgramSource::Text);
+                let is_powershell = matches!(name, "pwsh" | "powershell");
+                return match script {
+                    Some(word) if is_powershell && word.literal() == Some("-") => {
+                        ProgramSource::Stdin
+                    }
+                    Some(word) => ProgramSource::Text(word),
+                    None => ProgramSource::File(None),
+                };
             } else if self.value_follows(text) {
                 at += 2;
             } else if is_option(text) || su {

@@ -3,7 +3,9 @@
 //! setting that names a program.
 
 mod awk;
+mod behind;
 mod given;
+mod input_readers;
 mod modules;
 mod program;
 mod programs;
@@ -17,6 +19,7 @@ use crate::programs::name_without_version;
 use crate::template::{Piece, Reference};
 
 pub(in crate::manifest) use awk::runs as awk_runs;
+pub(super) use input_readers::{UnknownReader, unknown_reader};
 pub(super) use modules::given_by_xargs;
 pub(super) use program::Program;
 use program::Rest;

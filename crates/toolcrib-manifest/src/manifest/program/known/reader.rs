@@ -1,6 +1,7 @@
 //! The reading of an argument vector, program by program.
 
 use super::given::Given;
+use super::input_readers::{RUN_INPUT, START_SHELL};
 use super::modules::module;
 use super::program::{Program, Rest};
 use super::{Read, base_name, begins, find, is_input, tainted};
@@ -10,18 +11,6 @@ use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
-
-/// Programs that start a shell which reads its commands on standard input, if they name no program.
-const START_SHELL: [&str; 12] = [
-    "chroot", "doas", "fakeroot", "firejail", "nsenter", "proot", "runuser", "script", "setarch",
-    "ssh", "sudo", "unshare",
-];
-
-/// Programs that run commands on standard input whatever their arguments are.
-const RUN_INPUT: [&str; 20] = [
-    "dc", "debugfs", "ed", "ex", "ftp", "gdb", "lftp", "lldb", "m4", "mongo", "mongosh", "nvim",
-    "red", "sftp", "telnet", "tftp", "tmux", "vi", "view", "vim",
-];
 
 /// Reads an argument vector as its programs would.
 pub(super) struct VectorReader<'w, 'n> {
@@ -53,8 +42,11 @@ impl VectorReader<'_, '_> {
         let whole = name.rsplit('/').next().unwrap_or(name);
         let lists = || self.words[at + 1..].iter().any(|word| begins(word).starts_with(":::"));
         // The digit of `m4` is no version.
-        let runs_input = RUN_INPUT.contains(&plain) || RUN_INPUT.contains(&whole);
+        // `uv run -`, `bun run -`
+        let runs_input =
+            name == "-" && at > 0 || RUN_INPUT.contains(&plain) || RUN_INPUT.contains(&whole);
         self.read.runs_stdin |= runs_input || plain == "parallel" && !lists();
+        self.options_files(at, plain);
         if let Some(known) = find(name) {
             // Messages name the program as the manifest does.
             self.arguments(at + 1, name.rsplit('/').next().unwrap_or(name), known);
@@ -103,7 +95,9 @@ impl VectorReader<'_, '_> {
                     self.folder(given.folder, at, name);
                     return self.program(at, name);
                 }
-                Rest::Place if position == 1 && given.has_code => return,
+                Rest::Place if position == 0 && given.has_code => {
+                    return self.entrypoint(at, start, name, known);
+                }
                 Rest::Place if position == 1 => return self.program(at, name),
                 Rest::Place => self.code(word, name, known),
                 // `env -` starts with no variables.
@@ -116,7 +110,12 @@ impl VectorReader<'_, '_> {
                     self.assignment(word, variable, known);
                 }
                 Rest::Shell(nth) if position >= nth => {
-                    if position == nth && matches!(base_name(name), "ssh" | "autossh" | "rsh") {
+                    if position == nth
+                        && matches!(
+                            base_name(name),
+                            "autossh" | "dbclient" | "plink" | "rsh" | "ssh"
+                        )
+                    {
                         self.read.remote.push(at);
                     }
                     self.shell_line(word, position == nth, name, known);

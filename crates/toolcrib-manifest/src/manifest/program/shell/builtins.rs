@@ -87,6 +87,7 @@ impl Flow<'_> {
         match name {
             "cd" | "pushd" => {
                 self.has_moved = true;
+                self.changes_folder(words, function);
                 self.moves(words, function);
             }
             "." | "source" => self.sourced(words, read, function),
@@ -213,7 +214,9 @@ impl Flow<'_> {
     fn parameters_set(&mut self, words: &[Word], function: Option<&str>) {
         let start = words.iter().position(|word| word.literal().as_deref() == Some("--"));
         let values = &words[start.map_or(0, |start| start + 1)..];
-        let key = parameters_of(self.function_of(function).unwrap_or_default());
+        let outer = self.function_of(function).unwrap_or_default().to_owned();
+        self.passes_unknown(&outer, values, function);
+        let key = parameters_of(&outer);
         values.iter().filter_map(Word::literal).for_each(|text| self.add_text(&key, &text));
         let function = self.function_of(function).map(str::to_owned);
         let function = function.as_deref();
@@ -290,6 +293,7 @@ impl Flow<'_> {
         }
         if names == 0 && fills {
             let name = if name == "read" { "REPLY" } else { "MAPFILE" };
+            self.file_names.unnamed.insert(name.to_owned());
             self.set(name, read, None);
         }
     }
@@ -311,6 +315,7 @@ impl Flow<'_> {
             self.expression(&word.range, name, taint);
         }
         self.steers(&word.range, name, value);
+        self.file_names.unnamed.insert(name.to_owned());
         self.set(name, value, None);
     }
 

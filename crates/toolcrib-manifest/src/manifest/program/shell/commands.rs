@@ -9,6 +9,9 @@ use crate::template::{Piece, Reference, Template};
 /// The name of the reference that stands for `<(…)` or `>(…)`.
 const PROCESS: &str = "<(";
 
+/// How many words are made of one at most.
+const WORDS_MAX: usize = 64;
+
 /// One simple command.
 #[derive(Debug, Default)]
 pub(in crate::manifest::program) struct ShellCommand {
@@ -105,6 +108,14 @@ impl CommandList {
         for part in &word.parts {
             self.add_part(part, &mut template.pieces);
         }
+        let names = literal(&template).map(expanded).unwrap_or_default();
+        if names.len() > 1 {
+            let values = names
+                .into_iter()
+                .map(|name| Template { pieces: vec![Piece::Literal(name)] })
+                .collect();
+            self.commands.push(ShellCommand { values, ..ShellCommand::default() });
+        }
         template
     }
 
@@ -112,8 +123,17 @@ impl CommandList {
         match part {
             Part::Text(text) => add_text(text, pieces),
             Part::Variable(variable) => {
-                for inner in variable.expressions.iter().chain(&variable.operands) {
+                for inner in &variable.expressions {
                     self.add_part(inner, &mut Vec::new());
+                }
+                let mut default = Template { pieces: Vec::new() };
+                for inner in &variable.operands {
+                    self.add_part(inner, &mut default.pieces);
+                }
+                if !default.pieces.is_empty() {
+                    // It may take the place of the value.
+                    self.commands
+                        .push(ShellCommand { values: vec![default], ..ShellCommand::default() });
                 }
                 match self.variables.get(&variable.name) {
                     None if variable.name == "PWD" && variable.form == Form::Plain => {
@@ -150,6 +170,33 @@ impl CommandList {
 fn is_pwd(commands: &[Command]) -> bool {
     let [command] = commands else { return false };
     matches!(command.words.as_slice(), [word] if word.literal().as_deref() == Some("pwd"))
+}
+
+/// The words that the shell makes of one with `{a,b}` in it; nothing is known of quotes, which would keep it whole.
+fn expanded(word: &str) -> Vec<String> {
+    let mut words = vec![word.to_owned()];
+    while words.len() < WORDS_MAX {
+        let next = words.iter().enumerate().find_map(|(at, word)| Some((at, alternatives(word)?)));
+        let Some((at, found)) = next else { return words };
+        words.splice(at..=at, found);
+    }
+    words
+}
+
+/// The words for the first innermost `{a,b}` in a word without blanks.
+fn alternatives(word: &str) -> Option<Vec<String>> {
+    let end = word.match_indices('}').find_map(|(end, _)| {
+        let start = word[..end].rfind('{')?;
+        word[start..end].contains(',').then_some((start, end))
+    });
+    let (start, end) = end.filter(|_| !word.contains(char::is_whitespace))?;
+    let inner = &word[start + 1..end];
+    Some(
+        inner
+            .split(',')
+            .map(|one| format!("{}{one}{}", &word[..start], &word[end + 1..]))
+            .collect(),
+    )
 }
 
 fn add_text(text: &str, pieces: &mut Vec<Piece>) {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::builtins::{FILTERS, REPEAT, TELLS_VARIABLES};
 use super::suspects::{INTEGERS, is_declaration_of};
 use super::syntax::{Command, Form, Kind, Part, Variable, Way, Word};
+use super::unknown::FileNames;
 use super::{Analysis, ShellFinding, Taint, Use, reader};
 use crate::manifest::schema::value_shape::Shape;
 use crate::programs::name_without_version;
@@ -40,6 +41,8 @@ pub(super) struct Flow<'v> {
     pub(super) keys: BTreeMap<String, Taint>,
     /// What any variable may hold, since a value was put into one whose name is not known.
     pub(super) anywhere: Option<Taint>,
+    /// What is known of the names of files that the text runs.
+    pub(super) file_names: FileNames,
     /// Other names of variables: `declare -n`.
     pub(super) references: BTreeSet<String>,
     /// Files that a value was written to, by their names in the text.
@@ -94,6 +97,7 @@ impl<'v> Flow<'v> {
             guesses: BTreeMap::new(),
             keys: BTreeMap::new(),
             anywhere: None,
+            file_names: FileNames::default(),
             references: BTreeSet::new(),
             files: BTreeMap::new(),
             has_moved: false,
@@ -209,23 +213,37 @@ impl<'v> Flow<'v> {
         }
         let help = help.to_owned();
         let is_certain = taint.is_by_model && code != OPTION;
-        let is_doubt = false;
-        let found = ShellFinding { range, code, message, help, is_certain, is_doubt };
+        let (is_doubt, is_hint) = (false, false);
+        let found = ShellFinding { range, code, message, help, is_certain, is_doubt, is_hint };
         self.analysis.findings.push(found);
     }
 
     /// Warns of a value of which nobody knows what becomes of it.
     pub(super) fn doubt(&mut self, range: &Range<usize>, message: String, help: &str) {
-        if !self.reports || self.ambient.is_none() {
+        if self.ambient.is_some() {
+            self.add_warning(range, "evaluated-variable", message, help, false);
+        }
+    }
+
+    /// Warns of something of which nobody knows what it does.
+    pub(super) fn add_warning(
+        &mut self,
+        range: &Range<usize>,
+        code: &'static str,
+        message: String,
+        help: &str,
+        is_hint: bool,
+    ) {
+        if !self.reports {
             return;
         }
         let range = self.place.clone().unwrap_or_else(|| range.clone());
         if self.analysis.findings.iter().any(|found| found.range == range) {
             return;
         }
-        let (code, help) = ("evaluated-variable", help.to_owned());
+        let help = help.to_owned();
         let (is_certain, is_doubt) = (false, true);
-        let found = ShellFinding { range, code, message, help, is_certain, is_doubt };
+        let found = ShellFinding { range, code, message, help, is_certain, is_doubt, is_hint };
         self.analysis.findings.push(found);
     }
 
@@ -258,7 +276,12 @@ impl<'v> Flow<'v> {
             match part {
                 Part::Text(_) => {}
                 Part::Variable(variable) => self.variable(variable, splits, evaluates, function),
-                Part::Substitution { commands, .. } => self.run_within(commands, function),
+                Part::Substitution { range, commands } => {
+                    self.run_within(commands, function);
+                    if evaluates && let Some(taint) = self.suspected_in(part, function) {
+                        self.expression(range, "$(…)", taint);
+                    }
+                }
                 Part::Process { commands, is_written, .. } => {
                     let outer = self.read;
                     if *is_written {
@@ -300,6 +323,9 @@ impl<'v> Flow<'v> {
         if *is_assigned && !name.is_empty() {
             let taint = self.taint_of(operands, function);
             self.set(name, taint, None);
+        }
+        if *form == Form::Unknown {
+            self.unknown_form(range);
         }
         let led_to = if evaluates { self.evaluated(variable, function) } else { None };
         let Some(taint) = self.value_of(name, function).or(led_to) else { return };

@@ -11,6 +11,7 @@ mod slips;
 mod suspects;
 mod syntax;
 pub mod text_commands;
+mod unknown;
 mod words;
 mod written;
 
@@ -108,6 +109,8 @@ pub(in crate::manifest) struct ShellFinding {
     pub(in crate::manifest) is_certain: bool,
     /// Whether nobody knows what becomes of the value: nothing says that it is run.
     pub(in crate::manifest) is_doubt: bool,
+    /// Whether it is not even a warning.
+    pub(in crate::manifest) is_hint: bool,
 }
 
 /// A mistake in a text that has nothing to do with values.
@@ -145,6 +148,26 @@ pub(in crate::manifest) fn analyse(
     flow.reports = true;
     flow.run(&commands);
     flow.into_analysis()
+}
+
+/// Where a text runs a file in the workspace whose name, or whose folder, only the shell knows. Nothing can keep other
+/// tools from changing such a file.
+pub(crate) fn unknown_files(text: &str) -> Vec<Slip> {
+    let commands = reader::read(text);
+    let variables = BTreeMap::new();
+    let mut flow = flow::Flow::new(text, &variables, &[]);
+    flow.file_names.looks_for_files = true;
+    for pass in 0..PASSES {
+        // A name may be set behind its use, in a loop; a folder may not.
+        flow.file_names.is_lost = false;
+        flow.reports = pass + 1 == PASSES;
+        flow.run(&commands);
+    }
+    let found = flow.into_analysis().findings.into_iter();
+    let found = found.filter(|found| found.code == unknown::LOADED_CODE);
+    found
+        .map(|found| Slip { range: found.range, message: found.message, help: found.help })
+        .collect()
 }
 
 /// The mistakes in a text, other than those about values. A plain shell has no features of bash; a call may give the

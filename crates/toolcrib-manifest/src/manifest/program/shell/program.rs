@@ -17,8 +17,14 @@ const BEHIND_TEXT: &str = "write the text between single quotes, and pass the va
                            `sh -c 'tail \"$1\"' sh \"$FILE\"`";
 
 impl Flow<'_> {
-    /// Reads the words of a command as the program that it starts would.
-    pub(super) fn program(&mut self, command: &Command, input: Option<Taint>) {
+    /// Reads the words of a command as the program that it starts would. It may read `input`, and certainly reads
+    /// `direct`.
+    pub(super) fn program(
+        &mut self,
+        command: &Command,
+        input: Option<Taint>,
+        direct: Option<Taint>,
+    ) {
         let function = command.function.as_deref();
         let mut scope = Scope::default();
         let mut taints = Vec::new();
@@ -44,6 +50,7 @@ impl Flow<'_> {
         let reason = input
             .filter(|taint| !taint.is_fixed())
             .and_then(|taint| Some((input::runs_input(&words, &scope)?, taint)));
+        self.unknown_reader(&words, &read, direct.filter(|_| reason.is_none()));
         let mut texts = Vec::new();
         self.awk_given(&words, &read);
         for (at, name) in &read.started {
@@ -66,6 +73,8 @@ impl Flow<'_> {
         let run = files_run(&words, &read);
         let named = read.run.clone();
         let programs: Vec<usize> = read.started.iter().map(|(at, _)| *at).collect();
+        let runs_input = interpreters::read_stdin(&words, &read);
+        self.unknown_files(command, &read.started, &run, runs_input);
         let evaluated: Vec<_> = interpreters::evaluated(&words, &read, &scope)
             .into_iter()
             .map(|found| (found.span, found.message, found.help.unwrap_or_default()))

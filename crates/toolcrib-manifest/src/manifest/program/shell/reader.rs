@@ -259,10 +259,13 @@ impl Reader<'_> {
         let text = literal.as_deref().unwrap_or_default();
         // The number of a descriptor is no word.
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number && self.begins("<") | self.begins(">") {
+        let raw = self.text.get(word.range.clone()).unwrap_or_default();
+        // `{fd}<file` keeps the number in a variable.
+        let is_kept = raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let is_kept = is_kept.is_some_and(|name| !name.is_empty() && split_name(name).1.is_empty());
+        if (is_number || is_kept) && self.begins("<") | self.begins(">") {
             return;
         }
-        let raw = self.text.get(word.range.clone()).unwrap_or_default();
         if open.cases.last() == Some(&true) && open.is_start() {
             if raw == "esac" {
                 self.compound(raw, word.range.start);

@@ -94,6 +94,7 @@ impl Flow<'_> {
                 }
             }
         }
+        self.names(name, values, function);
         self.steers(&word.range, name, taint);
         if let Some(taint) = taint.filter(|_| self.integers.contains(name)) {
             self.expression(&word.range, name, taint);
@@ -150,6 +151,7 @@ impl Flow<'_> {
                 self.named(&range, taint);
             }
         }
+        self.names(name, values, function);
         self.set(name, taint, literal);
     }
 
@@ -229,6 +231,7 @@ impl Flow<'_> {
                 let joined = known.get(&key).map_or(taint, |known| known.joined(taint));
                 known.insert(key, joined);
             }
+            self.passes_unknown(&name, rest, function);
             let key = parameters_of(&name);
             rest.iter().filter_map(Word::literal).for_each(|text| self.add_text(&key, &text));
             let before = if has_input { None } else { join(join(piped, mentioned), enclosing) };
@@ -250,8 +253,9 @@ impl Flow<'_> {
         } else {
             None
         };
-        let input = join(own, join(if has_input { None } else { mentioned }, others));
-        self.program(command, input);
+        let direct = join(own, if has_input { None } else { mentioned });
+        let input = join(direct, others);
+        self.program(command, input, if is_descriptor { input } else { direct });
     }
 
     /// A program whose name the text makes, with a value among its arguments.
@@ -326,16 +330,20 @@ impl Flow<'_> {
     }
 }
 
-/// The words from the one on that names what is run: `command`, `builtin` and `time -p` stand before it.
+/// The words from the one on that names what is run: `command`, `builtin`, `jobs -x` and `time -p` stand before it.
 fn started(words: &[Word]) -> &[Word] {
     let mut words = words;
     while let Some((first, rest)) = words.split_first() {
         let name = first.literal().unwrap_or_default();
+        let next = rest.first().and_then(Word::literal).unwrap_or_default();
+        if name == "jobs" && next == "-x" && rest.len() > 1 {
+            words = &rest[1..];
+            continue;
+        }
         if !matches!(name.as_str(), "command" | "builtin" | "-p" | "--") {
             break;
         }
         // `command -v` tells where a program is.
-        let next = rest.first().and_then(Word::literal).unwrap_or_default();
         if rest.is_empty()
             || name == "command" && next.starts_with('-') && next.contains(['v', 'V'])
         {

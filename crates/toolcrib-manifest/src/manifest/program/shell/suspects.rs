@@ -47,7 +47,7 @@ impl Flow<'_> {
     }
 
     /// The name under which the texts of a variable or a parameter are kept.
-    fn text_key(&self, name: &str, function: Option<&str>) -> String {
+    pub(super) fn text_key(&self, name: &str, function: Option<&str>) -> String {
         let is_parameter = matches!(name, "@" | "*") || name.bytes().all(|b| b.is_ascii_digit());
         if is_parameter {
             return parameters_of(self.function_of(function).unwrap_or_default());
@@ -72,7 +72,7 @@ impl Flow<'_> {
             Form::Length | Form::Names => None,
             Form::Keys => self.keys.get(&variable.name).copied(),
             Form::Indirect => self.pointed_at(variable, function),
-            Form::Plain | Form::Expanded => {
+            Form::Plain | Form::Expanded | Form::Unknown => {
                 let operands = self.taint_of(&variable.operands, function);
                 join(operands, self.evaluated_name(&variable.name, function, 0))
             }
@@ -102,10 +102,7 @@ impl Flow<'_> {
             Part::Text(text) => self.evaluated_text(text, function, 0),
             Part::Variable(variable) => self.evaluated(variable, function),
             Part::Expression(_) => None,
-            other => join(
-                self.taint_of(std::slice::from_ref(other), function),
-                self.guess_of(std::slice::from_ref(other), function),
-            ),
+            other => self.suspected_in(other, function),
         });
         each.reduce(Taint::joined)
     }
@@ -113,6 +110,12 @@ impl Flow<'_> {
     /// What a word may hold, or what a program may have put there that was given a value.
     pub(super) fn suspected(&self, word: &Word, function: Option<&str>) -> Option<Taint> {
         self.taint(word, function).or_else(|| self.guess_of(&word.parts, function))
+    }
+
+    /// The same for a part of a word.
+    pub(super) fn suspected_in(&self, part: &Part, function: Option<&str>) -> Option<Taint> {
+        let part = std::slice::from_ref(part);
+        self.taint_of(part, function).or_else(|| self.guess_of(part, function))
     }
 
     /// What programs may have put into parts that were given a value.
@@ -134,7 +137,7 @@ impl Flow<'_> {
             let before = if command.is_piped { piped } else { None };
             piped = join(before, self.named_in(command, function));
             let name = command.words.first().and_then(Word::literal).unwrap_or_default();
-            if NUMBERS.contains(&name_without_version(&name))
+            if (NUMBERS.contains(&name_without_version(&name)) || counts(&name, command))
                 && !self.is_formatted(command, function)
                 || self.functions.contains_key(&name)
             {
@@ -220,6 +223,23 @@ impl Flow<'_> {
         }
         self.moved = join(self.moved, self.ambient.map(|_| taint));
     }
+}
+
+/// Whether a command writes how often it has found something.
+fn counts(program: &str, command: &Command) -> bool {
+    let is_count = |word: &String| {
+        word == "--count"
+            || word
+                .strip_prefix('-')
+                .is_some_and(|letters| !letters.starts_with('-') && letters.contains('c'))
+    };
+    matches!(name_without_version(program), "grep" | "egrep" | "fgrep" | "rg" | "zgrep")
+        && command
+            .words
+            .iter()
+            .filter_map(Word::literal)
+            .take_while(|word| word != "--")
+            .any(|word| is_count(&word))
 }
 
 /// The name under which the texts are kept that a function is given.

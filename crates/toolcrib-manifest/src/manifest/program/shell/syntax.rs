@@ -121,6 +121,8 @@ pub(super) enum Form {
     Keys,
     /// `${!NAME*}`: the names of variables that begin so.
     Names,
+    /// Of another shell, or of nobody: `${(e)NAME}`, `${ NAME; }`.
+    Unknown,
 }
 
 impl Word {

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::commands::{self, literal};
+use crate::programs;
 use crate::template::{Piece, Reference, Template};
 
 /// How many folders of a text are followed.
@@ -44,6 +45,11 @@ pub fn commands(text: &str) -> Vec<TextCommand> {
                 folders.push(next);
             }
         }
+        let mut folders = folders.clone();
+        if let Some(own) = own_folder(&words) {
+            let last = folders.last().map(String::as_str).unwrap_or_default();
+            folders.push(Path::new(last).join(own).to_string_lossy().into_owned());
+        }
         all.push(TextCommand {
             words,
             assignments: command
@@ -54,10 +60,17 @@ pub fn commands(text: &str) -> Vec<TextCommand> {
             values: command.values.iter().map(shown).collect(),
             outputs: command.outputs.iter().map(shown).collect(),
             input: command.input.as_ref().map(shown).filter(|file| !file.is_empty()),
-            folders: folders.clone(),
+            folders,
         });
     }
     all
+}
+
+/// The folder in which a command alone runs: `env -C`, `--chdir=`.
+fn own_folder(words: &[String]) -> Option<&str> {
+    let at = words.iter().position(|word| programs::changes_folder(word))?;
+    let folder = programs::folder_in(words[at..].iter().map(String::as_str))?;
+    (!folder.contains('$')).then_some(folder)
 }
 
 /// The folder to which a command changes.

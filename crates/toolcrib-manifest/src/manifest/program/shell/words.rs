@@ -206,6 +206,8 @@ impl Reader<'_> {
         }
         if self.begins("@P") || self.begins("@p") {
             form = Form::Expanded;
+        } else if name.is_empty() && form == Form::Plain || !self.begins_operator(&name) {
+            form = Form::Unknown;
         }
         let is_offset = self.begins(":") && !self.rest()[1..].starts_with(['-', '=', '?', '+']);
         let is_assigned = self.begins(":=") || self.begins("=");
@@ -222,9 +224,20 @@ impl Reader<'_> {
         Part::Variable(variable)
     }
 
-    /// Reads what stands behind the name in `${…}`, up to its brace.
+    /// Whether what follows the name in `${…}` is known: its end, or an operator.
+    fn begins_operator(&self, name: &str) -> bool {
+        // References, which have no place in a text, are reported elsewhere.
+        let is_reference = matches!(name, "args" | "ctx" | "env" | "secret") && self.begins(".");
+        is_reference || self.peek().is_none_or(|next| "}:-=?+#%/^,@~".contains(next))
+    }
+
+    /// Reads what stands behind the name in `${…}`, up to its brace. Only the text of a word that may take the place
+    /// of the value is kept, not that of a pattern.
     fn operands(&mut self, is_quoted: bool) -> Vec<Part> {
         let mut parts = Vec::new();
+        let behind_colon = usize::from(self.begins(":"));
+        let is_word = self.rest()[behind_colon..].starts_with(['-', '=', '+']);
+        self.at += if is_word { behind_colon + 1 } else { 0 };
         while let Some(next) = self.peek() {
             match next {
                 '}' => {
@@ -237,12 +250,17 @@ impl Reader<'_> {
                 }
                 '\'' if !is_quoted => {
                     self.at += 1;
-                    let length = self.rest().find('\'').map_or(self.rest().len(), |at| at + 1);
-                    self.at += length;
+                    let inner = self.rest().split('\'').next().unwrap_or_default().to_owned();
+                    self.at += (inner.len() + 1).min(self.rest().len());
+                    if is_word {
+                        text(&mut parts, &inner);
+                    }
                 }
                 '\\' => {
                     self.at += 1;
-                    self.bump();
+                    if let Some(escaped) = self.bump().filter(|_| is_word) {
+                        text(&mut parts, escaped.encode_utf8(&mut [0; 4]));
+                    }
                 }
                 '$' | '`' if next != '`' || self.end != End::Backtick => {
                     self.depth += 1;
@@ -257,6 +275,9 @@ impl Reader<'_> {
                 }
                 _ => {
                     self.at += next.len_utf8();
+                    if is_word {
+                        text(&mut parts, next.encode_utf8(&mut [0; 4]));
+                    }
                 }
             }
         }

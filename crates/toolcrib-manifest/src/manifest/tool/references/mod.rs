@@ -9,6 +9,7 @@ use crate::diagnostic::fix::{Fix, only_slip};
 use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
+use crate::manifest::schema::addresses::names_host;
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::template::{Reference, Template};
 
@@ -83,7 +84,7 @@ impl Scope {
                                 .node
                                 .entry("pattern")
                                 .and_then(|pattern| pattern.node.as_str())
-                                .is_some_and(|it| it.starts_with('^') && it.contains("://")),
+                                .is_some_and(names_host),
                             listed: listed(&property.node),
                             optional: is_optional(schema, property),
                         });

@@ -30,6 +30,9 @@ const CONTAINER_EXEC: Program = Program {
     ..NONE
 };
 
+/// A shell in a container, unless a program is named.
+const CONTAINER_SHELL: Program = Program { names: &["rsh"], runs_stdin: true, ..CONTAINER_EXEC };
+
 const CONTAINER_RUN: Program = Program {
     names: &["run", "create"],
     valued: &[
@@ -177,7 +180,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
         // A plugin that such a file names is run.
         code: &["--kubeconfig"],
-        rest: Rest::Commands(&[CONTAINER_EXEC, KUBERNETES_APPLY, KUBERNETES_LOGS]),
+        rest: Rest::Commands(&[CONTAINER_EXEC, CONTAINER_SHELL, KUBERNETES_APPLY, KUBERNETES_LOGS]),
         instead: "write it as a literal, or list what it may be in an `enum`",
         ..NONE
     },

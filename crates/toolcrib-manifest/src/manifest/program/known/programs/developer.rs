@@ -84,9 +84,21 @@ pub(super) const PROGRAMS: &[Program] = &[
     wrapper(&["cgexec", "cpulimit", "aa-exec"], 0, &["-g", "-l", "-P", "-p", "-n"]),
     wrapper(&["daemonize"], 0, &["-a", "-c", "-e", "-o", "-p", "-l", "-u", "-E"]),
     wrapper(&["logsave"], 1, &[]),
-    wrapper(&["mosh", "sg"], 1, &[]),
+    Program { runs_stdin: true, ..wrapper(&["mosh", "sg"], 1, &[]) },
     wrapper(&["sshpass"], 0, &["-p", "-f", "-d", "-P"]),
-    wrapper(&["lxc-attach"], 0, &["-n", "--name", "-e", "-u", "-g", "-P"]),
+    Program {
+        runs_stdin: true,
+        ..wrapper(&["lxc-attach"], 0, &["-n", "--name", "-e", "-u", "-g", "-P"])
+    },
+    Program {
+        runs_stdin: true,
+        code: &["-s", "--shell"],
+        ..wrapper(
+            &["schroot", "dchroot"],
+            0,
+            &["-c", "--chroot", "-n", "--session-name", "-u", "--user", "-d", "--directory", "-o"],
+        )
+    },
     Program {
         code: &["-z", "--filter"],
         ..wrapper(&["rlwrap"], 0, &["-H", "-b", "-f", "-s", "-S"])
@@ -119,10 +131,30 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     commands(&["direnv"], &[], &[wrapper(&["exec"], 1, &[])]),
-    commands(&["machinectl"], &[], &[wrapper(&["shell"], 1, &[])]),
+    commands(
+        &["machinectl"],
+        &[],
+        &[Program {
+            runs_stdin: true,
+            ..wrapper(&["shell", "login"], 1, &["--uid", "-E", "--setenv", "-H", "-M"])
+        }],
+    ),
     commands(&["ip"], &["-b", "-batch", "--batch"], &[wrapper(&["exec"], 1, &[])]),
     // Remote shells.
     Program { rest: Rest::Shell(1), ..options(&["rsh", "rlogin"], &[]) },
+    Program {
+        valued: &[
+            "-P", "-pw", "-pwfile", "-l", "-i", "-L", "-R", "-D", "-hostkey", "-load", "-sshlog",
+        ],
+        rest: Rest::Shell(1),
+        dash: Dash::Word,
+        ..options(&["plink"], &["-proxycmd", "-m"])
+    },
+    Program {
+        valued: &["-p", "-l", "-i", "-L", "-R", "-W", "-K", "-I", "-b", "-c", "-m", "-B"],
+        rest: Rest::Shell(1),
+        ..options(&["dbclient"], &["-J"])
+    },
     Program {
         valued: &["-w", "-x", "-g", "-l", "-u"],
         rest: Rest::Shell(0),
@@ -130,7 +162,14 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program { rest: Rest::Each(1), ..options(&["salt"], &[]) },
     each(&["salt-call", "fab"], &[]),
-    options(&["vagrant", "fly", "flyctl"], &["-c", "-C", "--command"]),
+    commands(
+        &["vagrant", "fly", "flyctl"],
+        &["-c", "-C", "--command"],
+        &[Program {
+            runs_stdin: true,
+            ..options(&["ssh", "powershell", "winrm"], &["-c", "-C", "--command", "--"])
+        }],
+    ),
     Program {
         valued: values::CLOUD,
         ..options(&["gcloud", "az"], &["--command", "--scripts", "--flags-file"])
@@ -175,11 +214,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         &["-e", "--eval", "-r", "-batch", "--batch-string", "-c", "-d"],
     ),
     interpreter(&["nix-shell", "nix-build"], &[], &["--run", "--command", "-p", "-E", "--expr"]),
-    commands(
-        &["deno"],
-        &[],
-        &[interpreter(&["run", "eval", "test", "serve", "repl"], &[], &["--eval"])],
-    ),
+    Program {
+        runs_stdin: true,
+        ..commands(
+            &["deno"],
+            &[],
+            &[interpreter(&["run", "eval", "test", "serve", "repl"], &[], &["--eval"])],
+        )
+    },
     commands(&["jupyter"], &[], &[each(&["execute", "nbconvert", "run"], &["--config"])]),
     each(&["m4", "dc"], &["-e", "-f", "--expression", "--file", "-D", "--define"]),
     bare(&["ed", "red", "mongosh", "mongo"], &["--eval", "-f", "--file"]),

@@ -27,7 +27,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             "dbus-launch",
             "gpg-agent",
             "systemd-nspawn",
-            "newgrp",
             "softlimit",
             "daemon",
             "ifne",
@@ -57,6 +56,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         0,
         &["-n", "-p", "-i", "-o", "-f", "-m", "-c", "-t", "-D", "-M"],
     ),
+    Program { runs_stdin: true, ..wrapper(&["newgrp"], 1, &[]) },
     wrapper(&["s6-setuidgid", "inotifywait", "fswatch"], 1, &[]),
     each(
         &["pee", "stap", "dtrace", "trace-cmd", "sysdig", "xdotool", "lein", "sbt", "xdg-open"],

@@ -111,6 +111,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "chronic",
             "ts",
             "builtin",
+            "jobs",
             "command",
             "exec",
             "systemd-inhibit",

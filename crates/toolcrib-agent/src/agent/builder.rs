@@ -39,6 +39,7 @@ pub struct AgentBuilder {
     agents: BTreeMap<String, Agent>,
     sub_agents: SubAgentLimits,
     completion: Option<Executor>,
+    pins_tools: bool,
     metadata: BTreeMap<String, String>,
 }
 
@@ -63,6 +64,7 @@ impl AgentBuilder {
             agents: BTreeMap::new(),
             sub_agents: SubAgentLimits::default(),
             completion: None,
+            pins_tools: false,
             metadata: BTreeMap::new(),
         }
     }
@@ -193,6 +195,15 @@ impl AgentBuilder {
         Ok(self)
     }
 
+    /// Sets whether its model is shown the same tools as long as one process drives a run, although their definitions have
+    /// changed, so that requests keep their beginning for the provider's prompt cache. Calls always go to the tools as
+    /// they are. Default: the next request has the new definitions.
+    #[must_use]
+    pub fn pin_tools(mut self, pins_tools: bool) -> Self {
+        self.pins_tools = pins_tools;
+        self
+    }
+
     /// Sets the shortest time between two calls of the same tool for polling. A call that comes earlier waits. Default
     /// 2 s.
     #[must_use]
@@ -236,6 +247,7 @@ impl AgentBuilder {
             agents,
             sub_agents,
             completion,
+            pins_tools,
             metadata,
         } = self;
         Agent(Arc::new(AgentState {
@@ -260,6 +272,7 @@ impl AgentBuilder {
             metadata,
             request_timeout: None,
             completion,
+            pins_tools,
             driven: Arc::default(),
         }))
     }

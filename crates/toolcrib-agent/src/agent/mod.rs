@@ -88,6 +88,8 @@ struct AgentState {
     request_timeout: Option<Duration>,
     /// Runs `attempt_completion`, if its result has a schema.
     completion: Option<Executor>,
+    /// Whether the model is shown the same tools as long as a process drives a run.
+    pins_tools: bool,
     /// Notes about the runs that it begins.
     metadata: BTreeMap<String, String>,
     /// The runs that are being driven. The journal's claim keeps other processes away, but not this one.

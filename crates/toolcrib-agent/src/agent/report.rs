@@ -83,13 +83,13 @@ impl RunReport {
         std::iter::once(self).chain(children).collect()
     }
 
-    /// What it has used.
+    /// What it has used since it began or was continued by input after its end, as its limits count it.
     pub fn spent(&self) -> &Spent {
         self.run.spent()
     }
 
     /// The report as JSON: `run`, `agent`, `state`, `text`, `outcome`, `waiting` (the ids of waiting calls with their tools
-    /// and arguments) and `spent`.
+    /// and arguments), `spent` since it began or was continued by input after its end, and `spent_in_all` since it began.
     pub fn to_value(&self) -> Value {
         let waiting = self.waiting().map(|call| {
             json!({
@@ -100,7 +100,6 @@ impl RunReport {
                 "expires_at": call.expires_at().unix_millis(),
             })
         });
-        let spent = self.spent();
         json!({
             "run": self.id.as_str(),
             "agent": self.run.agent(),
@@ -108,15 +107,20 @@ impl RunReport {
             "text": self.text(),
             "outcome": self.outcome(),
             "waiting": waiting.collect::<Vec<_>>(),
-            "spent": {
-                "turns": spent.turns,
-                "calls": spent.calls,
-                "input_tokens": spent.usage.input,
-                "output_tokens": spent.usage.output,
-                "cost_nanodollars": spent.cost,
-                "unknown_requests": spent.unknown_requests,
-                "seconds": spent.time.as_secs_f64(),
-            },
+            "spent": spent_value(self.spent()),
+            "spent_in_all": spent_value(&self.run.spent_in_all()),
         })
     }
+}
+
+fn spent_value(spent: &Spent) -> Value {
+    json!({
+        "turns": spent.turns,
+        "calls": spent.calls,
+        "input_tokens": spent.usage.input,
+        "output_tokens": spent.usage.output,
+        "cost_nanodollars": spent.cost,
+        "unknown_requests": spent.unknown_requests,
+        "seconds": spent.time.as_secs_f64(),
+    })
 }

@@ -73,7 +73,7 @@ impl SentConversation {
     ) -> Result<Self, RequestError> {
         let before = before.filter(|sent| sent.compactions == run.compactions());
         let mut sent = match before {
-            Some(sent) if sent.generation == turn.generation() => sent,
+            Some(sent) if agent.pins_tools || sent.generation == turn.generation() => sent,
             Some(sent) => {
                 let new = Self::new(agent, model, id, run, turn)?;
                 if new.tools.tools == sent.tools.tools {

@@ -1,6 +1,7 @@
 //! A model behind an HTTP API.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -18,6 +19,8 @@ use crate::budget::Prices;
 
 /// The most bytes of an error response that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// The ends of names that only a local network knows.
+const LOCAL_NAMES: [&str; 5] = [".localhost", ".local", ".lan", ".internal", ".home.arpa"];
 /// The version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
@@ -72,6 +75,19 @@ pub fn check_base_url(base_url: &str) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// Whether requests to this base URL leave these networks unencrypted. The names of a local network (without a dot, or
+/// below `localhost`, `local`, `lan`, `internal` or `home.arpa`) do not leave it.
+pub fn is_unencrypted(base_url: &str, networks: &[IpNet]) -> bool {
+    let Ok(target) = Target::parse(base_url, NamedBy::Operator) else { return false };
+    let host = target.url().host_str().filter(|_| target.url().scheme() == "http");
+    let Some(host) = host else { return false };
+    if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return !networks.iter().any(|network| network.contains(&address));
+    }
+    let name = host.trim_end_matches('.');
+    name.contains('.') && !LOCAL_NAMES.iter().any(|local| name.ends_with(local))
 }
 
 impl Endpoint {

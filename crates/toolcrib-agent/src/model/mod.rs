@@ -15,7 +15,7 @@ use toolcrib_wire::model::{Answer, DecoderSettings, ModelEvent, RequestHead, Wir
 use crate::budget::Prices;
 
 #[cfg(feature = "http")]
-pub use endpoint::{Endpoint, EndpointTimeouts, check_base_url};
+pub use endpoint::{Endpoint, EndpointTimeouts, check_base_url, is_unencrypted};
 pub use error::{AttemptError, AttemptErrorKind};
 pub use scripted::{ScriptedModel, ScriptedTurn};
 

@@ -1,18 +1,23 @@
 //! Sub-agents.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_agent::budget::Budget;
 use toolcrib_agent::children::SubAgentLimits;
 use toolcrib_agent::journal;
-use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
+use toolcrib_agent::model::{AttemptError, ModelClient, ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::RunState;
 use toolcrib_agent::{Agent, AgentBuilder, JournalRow, RunReport};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal as _, MemoryRuns, RunId};
 use toolcrib_core::suspension::{MemorySuspensions, Suspension};
 use toolcrib_core::{Executor, ToolFilter, Toolset, TurnOptions};
+use toolcrib_tool::{BoxFuture, ErrorKind};
+use toolcrib_wire::model::{
+    Answer as WireAnswer, DecoderSettings, Item, ModelEvent, RequestHead, Wire,
+};
 
 use crate::fixture::{Counts, executor_with, kind, quick_retries, transcript};
 
@@ -383,6 +388,75 @@ async fn a_sub_agent_that_repeats_itself_ends_without_an_answer() {
     let report = stores.builder(model).sub_agents(limits).build().run("Lead.").await.unwrap();
     let error = answer(&report)["results"][0]["error"].as_str().unwrap().to_owned();
     assert!(error.contains("repeats the same calls"), "{error}");
+}
+
+#[tokio::test]
+async fn a_sixth_task_is_refused_and_none_of_the_six_begins() {
+    let stores = Stores::new();
+    let task = |number| json!({"name": format!("{number}"), "instruction": "Write it."});
+    let tasks: Vec<_> = (0..6).map(task).collect();
+    let model = ScriptedModel::new([
+        ScriptedTurn::call("multi_agent", json!({"tasks": tasks})),
+        ScriptedTurn::text("Refused."),
+    ]);
+    let agent = stores.builder(Arc::new(model)).build();
+    let report = agent.run("Lead.").await.unwrap();
+    let refusal = report.run().conversation().iter().flatten().find_map(|item| match item {
+        Item::Result(result) => result.error_kind(),
+        _ => None,
+    });
+    assert_eq!((report.text(), refusal), ("Refused.", Some(ErrorKind::InvalidArgs)));
+    assert_eq!(agent.all_runs(None, 10).await.unwrap().len(), 1);
+    assert_eq!(stores.counts.all(), [0, 0, 0]);
+}
+
+/// A model that takes a minute for an answer to a sub-agent.
+struct Slow(ScriptedModel);
+
+impl ModelClient for Slow {
+    fn wire(&self) -> Wire {
+        self.0.wire()
+    }
+
+    fn head(&self) -> RequestHead {
+        self.0.head()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: String,
+        settings: DecoderSettings,
+        events: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<WireAnswer, AttemptError>> {
+        let is_childs = asked(&serde_json::from_str(&request).unwrap()) != "Lead.";
+        Box::pin(async move {
+            if is_childs {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            }
+            self.0.ask(request, settings, events).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_a_helper_that_takes_too_long_fails_its_task() {
+    let stores = Stores::new();
+    let model = Slow(ScriptedModel::answering(lead));
+    let mut limits = SubAgentLimits::default();
+    assert_eq!(limits.request_timeout, Duration::from_secs(60));
+    limits.request_timeout = Duration::from_millis(30);
+    let agent = Agent::builder(stores.executor(), Arc::new(model))
+        .journal(stores.journal.clone())
+        .retry(quick_retries())
+        .sub_agents(limits)
+        .build();
+    let report = tokio::time::timeout(Duration::from_secs(30), agent.run("Lead.")).await;
+    let answer = answer(&report.unwrap().unwrap());
+    for result in answer["results"].as_array().unwrap() {
+        let error = result["error"].as_str().unwrap();
+        assert!(error.contains("no complete answer within 30ms"), "{error}");
+    }
+    assert_eq!((&answer["success"], stores.counts.all()), (&json!(false), [0, 0, 0]));
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod limits;
 mod model_faults;
 mod owners;
 mod previews;
+mod reloads;
 mod requests;
 mod restarts;
 mod shutdowns;

@@ -255,7 +255,8 @@ pub struct AgentRunReport {
     /// The calls that wait for somebody, also those of sub-agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AgentWaitingCall>,
-    /// What it has used so far.
+    /// What it has used since it began, with its sub-agents. Its limits count since the last input that continued it after
+    /// its end.
     pub usage: AgentUsage,
 }
 

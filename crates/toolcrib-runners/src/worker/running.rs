@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use toolcrib_sandbox::{Captured, Child, ChildExit, ChildProcess, ChildStdin, ChildStdout};
@@ -51,6 +52,8 @@ pub(super) struct RunningWorker {
     input: tokio::sync::Mutex<ChildStdin>,
     output: tokio::sync::Mutex<OutputLines>,
     waiting: Mutex<PendingCalls>,
+    /// Told when a cancelled call was acknowledged, or the worker is ended because it was not.
+    acknowledged: Notify,
     /// The number of lines that reached their calls.
     delivered: AtomicU64,
     /// The number of reports that belonged to no waiting call.
@@ -66,6 +69,8 @@ pub(super) struct RunningWorker {
 #[derive(Debug, Default)]
 struct PendingCalls {
     calls: HashMap<u64, InFlight>,
+    /// Cancelled calls that it has not acknowledged.
+    cancelling: usize,
     /// Whether the worker is being ended: nobody reads any more, and `gone` will be set.
     ending: bool,
     last_answer: Option<Instant>,
@@ -114,6 +119,7 @@ impl RunningWorker {
             input: tokio::sync::Mutex::new(kept.input),
             output: tokio::sync::Mutex::new(OutputLines::new(kept.output, line_bytes)),
             waiting: Mutex::default(),
+            acknowledged: Notify::new(),
             delivered: AtomicU64::new(0),
             watcher: Mutex::default(),
             masks,
@@ -137,6 +143,20 @@ impl RunningWorker {
     pub(super) fn is_usable(&self) -> bool {
         !self.waiting().ending
             && self.process().as_ref().is_some_and(|process| !process.has_ended())
+    }
+
+    /// Waits until every cancelled call was acknowledged, or the worker is ended because one was not. A call that it
+    /// gets before would end with it.
+    pub(super) async fn acknowledged(&self) {
+        loop {
+            let mut acknowledged = pin!(self.acknowledged.notified());
+            // Registered before the state is read, so that a change between the two is not missed.
+            acknowledged.as_mut().enable();
+            if self.waiting().cancelling == 0 {
+                return;
+            }
+            acknowledged.await;
+        }
     }
 
     /// Whether calls are waiting for an answer.
@@ -274,14 +294,41 @@ impl RunningWorker {
     }
 
     /// Cancels a call and waits for the acknowledgement; ends the worker if none comes.
-    async fn cancel(self: Arc<Self>, id: u64, mut receiver: oneshot::Receiver<WorkerAnswer>) {
+    async fn cancel(cancelled: Cancelled) {
+        let Cancelled { live, id, mut receiver, unacknowledged } = cancelled;
         let asked = async {
-            self.input.lock().await.write_all(&protocol::cancel(id)).await.ok()?;
-            wait(&self, &mut receiver).await.ok()
+            live.input.lock().await.write_all(&protocol::cancel(id)).await.ok()?;
+            wait(&live, &mut receiver).await.ok()
         };
         if timeout(CANCEL_WAIT, asked).await.ok().flatten().is_none() {
-            self.end("was ended: it did not acknowledge a cancelled call".to_owned());
+            live.end("was ended: it did not acknowledge a cancelled call".to_owned());
         }
+        drop(unacknowledged);
+    }
+}
+
+/// A cancelled call that the worker has to acknowledge.
+struct Cancelled {
+    live: Arc<RunningWorker>,
+    id: u64,
+    receiver: oneshot::Receiver<WorkerAnswer>,
+    unacknowledged: Unacknowledged,
+}
+
+/// Counts a cancelled call until it is acknowledged or the worker is ended.
+struct Unacknowledged(Arc<RunningWorker>);
+
+impl Unacknowledged {
+    fn begin(live: &Arc<RunningWorker>) -> Self {
+        live.waiting().cancelling += 1;
+        Self(Arc::clone(live))
+    }
+}
+
+impl Drop for Unacknowledged {
+    fn drop(&mut self) {
+        self.0.waiting().cancelling -= 1;
+        self.0.acknowledged.notify_waiters();
     }
 }
 
@@ -374,18 +421,20 @@ impl Exchange {
 
     /// Cancels the call; returns when the worker has acknowledged or is being ended.
     pub(super) async fn cancel(mut self) {
-        if let Some((live, id, receiver)) = self.take_unanswered() {
-            live.cancel(id, receiver).await;
+        if let Some(cancelled) = self.take_unanswered() {
+            RunningWorker::cancel(cancelled).await;
         }
     }
 
     /// What must be cancelled, if the worker knows the call.
-    fn take_unanswered(
-        &mut self,
-    ) -> Option<(Arc<RunningWorker>, u64, oneshot::Receiver<WorkerAnswer>)> {
+    fn take_unanswered(&mut self) -> Option<Cancelled> {
         let receiver = self.receiver.take()?;
         match self.sent {
-            SendProgress::All => return Some((Arc::clone(&self.live), self.id, receiver)),
+            SendProgress::All => {
+                let (live, id) = (Arc::clone(&self.live), self.id);
+                let unacknowledged = Unacknowledged::begin(&live);
+                return Some(Cancelled { live, id, receiver, unacknowledged });
+            }
             // Half a line would corrupt the next one.
             SendProgress::Part => {
                 self.live.end("was ended: it did not read a call in time".to_owned());
@@ -400,10 +449,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let Some((live, id, receiver)) = self.take_unanswered() else { return };
+        let Some(cancelled) = self.take_unanswered() else { return };
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(live.cancel(id, receiver))),
-            Err(_) => live.end("was ended: a call was given up".to_owned()),
+            Ok(runtime) => drop(runtime.spawn(RunningWorker::cancel(cancelled))),
+            Err(_) => cancelled.live.end("was ended: a call was given up".to_owned()),
         }
     }
 }

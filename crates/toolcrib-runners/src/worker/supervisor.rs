@@ -101,6 +101,10 @@ impl WorkerSupervisor {
         self: &Arc<Self>,
         masks: Option<ByteMasks>,
     ) -> Result<(u64, Exchange), ToolError> {
+        let live = self.state().current.as_ref().map(|current| Arc::clone(&current.live));
+        if let Some(live) = live {
+            live.acknowledged().await;
+        }
         if let Some(begun) = self.join()? {
             return Ok(begun);
         }

@@ -307,6 +307,18 @@ async fn a_dropped_call_is_cancelled_too() {
 }
 
 #[tokio::test]
+async fn a_call_that_comes_while_a_cancelled_one_is_not_acknowledged_waits_for_the_next_worker() {
+    for stubborn in [true, false] {
+        let env = if stubborn { ", env: {STUBBORN: 'yes'}" } else { "" };
+        let fixture = Fixture::new(&format!("    run: {{worker: [python3, work.py]{env}}}\n"));
+        let first = fixture.pid().await;
+        let hang = if stubborn { "deaf" } else { "hang" };
+        assert!(timeout(Duration::from_millis(200), fixture.ask(hang)).await.is_err());
+        assert_eq!(fixture.pid().await != first, stubborn, "the call that comes at once");
+    }
+}
+
+#[tokio::test]
 async fn a_line_larger_than_a_pipe_buffer_passes_both_ways() {
     let fixture = Fixture::new(&format!("{PLAIN}    limits: {{output: 1MiB}}\n"));
     let text = "ä\n\"".repeat(100_000);

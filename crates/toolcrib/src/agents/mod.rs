@@ -18,7 +18,7 @@ use std::time::Duration;
 use toolcrib_agent::children::SubAgentLimits;
 use toolcrib_agent::model::{Endpoint, ModelClient};
 use toolcrib_agent::{Agent, AgentBuilder};
-use toolcrib_core::{Toolset, TurnOptions};
+use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 
 use crate::Toolcrib;
 use crate::settings::{ModelName, Provider};
@@ -32,7 +32,7 @@ pub use sub_agents::sub_agent_tools;
 
 /// The networks that the operator reaches by naming an address in the config: this machine, and private networks. The
 /// local link is not among them, because metadata services of clouds are there.
-const LOCAL_NETWORKS: [&str; 7] = [
+pub(crate) const LOCAL_NETWORKS: [&str; 7] = [
     "127.0.0.0/8",
     "::1/128",
     "10.0.0.0/8",
@@ -73,6 +73,11 @@ impl FromStr for AgentName {
             None => Ok(Self::Entry(text.to_owned())),
         }
     }
+}
+
+/// A toolset without tools. One that includes nothing by name would include everything.
+fn no_tools() -> Toolset {
+    Toolset::new().include(ToolFilter::new().name(""))
 }
 
 /// The limits of an agent that starts no others.
@@ -129,6 +134,7 @@ impl Toolcrib {
                     .name(name.to_string())
                     .budget(config.agent.budget())
                     .turn_options(options)
+                    .pin_tools(config.agent.tools.are_pinned())
                     .sub_agents(none_below());
                 Ok(self.with_journal(builder))
             }
@@ -167,8 +173,10 @@ impl Toolcrib {
             .turn_options(options)
             .compaction(compaction)
             .sub_agents(limits);
-        let mut builder = self.with_journal(builder);
-        if let Some(toolset) = &own.toolset {
+        let mut builder = self.with_journal(builder).pin_tools(config.agent.tools.are_pinned());
+        if !own.tools_enabled {
+            builder = builder.toolset(&no_tools());
+        } else if let Some(toolset) = &own.toolset {
             let toolset = self.toolset(toolset).map_err(AgentSetupError::other)?;
             let toolset = if starts_others { with_tools(toolset) } else { toolset };
             builder = builder.toolset(&toolset);

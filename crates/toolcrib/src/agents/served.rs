@@ -27,7 +27,7 @@ use toolcrib_http::{
 };
 use toolcrib_tool::{BoxFuture, visible};
 
-use super::{AgentName, AgentSetupError, items};
+use super::{AgentName, AgentSetupError, items, no_tools};
 use crate::Toolcrib;
 
 /// How long the cancellation of a run waits for another process that works on it.
@@ -175,10 +175,8 @@ fn only(tools: &[String], all: &[String]) -> Result<Toolset, AgentRunError> {
         let problem = format!("/tools/{at}: the agent has no tool `{}`", visible(name));
         return Err(AgentRunError::Invalid(problem));
     }
-    // A toolset that includes nothing by name would include everything.
-    let none = Toolset::new().include(ToolFilter::new().name(""));
     let named = |set: Toolset, name: &String| set.include(ToolFilter::new().name(name));
-    let toolset = tools.iter().fold(none, named).with_read_output();
+    let toolset = tools.iter().fold(no_tools(), named).with_read_output();
     // The agent has these whatever its toolset includes.
     let others =
         [MULTI_AGENT, NEW_TASK].into_iter().filter(|name| !tools.iter().any(|own| own == name));
@@ -324,7 +322,7 @@ fn problem(error: AgentError) -> AgentRunError {
 }
 
 fn shown(report: &RunReport) -> AgentRunReport {
-    let spent = report.spent();
+    let spent = report.run().spent_in_all();
     let reason = match report.outcome() {
         Some(Outcome::Failed { message, .. }) => Some(message.as_str()),
         Some(Outcome::Cancelled { reason }) => Some(reason.as_str()),

@@ -28,6 +28,27 @@ pub struct Agent {
     pub max_cost: Option<Dollars>,
     /// Maximum time in which the model answers and calls run, without waits for people; `none` for no limit.
     pub max_time: TimeLimit,
+    /// Whether a run notices that the definitions of its tools have changed.
+    pub tools: ShownTools,
+}
+
+/// Which tools the model of a run is shown after a reload has changed some. Calls always go to the tools as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ShownTools {
+    /// The next request has the tools as they are. The provider's prompt cache begins anew.
+    #[default]
+    Round,
+    /// The run keeps those that it was shown first, until it rests or its conversation becomes shorter.
+    Run,
+}
+
+impl ShownTools {
+    /// Whether a run keeps the tools that it was shown first.
+    pub(crate) fn are_pinned(self) -> bool {
+        self == Self::Run
+    }
 }
 
 impl Default for Agent {
@@ -38,6 +59,7 @@ impl Default for Agent {
             max_tokens: None,
             max_cost: None,
             max_time: TimeLimit(None),
+            tools: ShownTools::default(),
         }
     }
 }

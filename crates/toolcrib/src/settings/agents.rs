@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolcrib_agent::budget::Budget;
+use toolcrib_agent::model::is_unencrypted;
 use toolcrib_runners::Secrets;
 use toolcrib_tool::units::Timeout;
 
@@ -13,6 +14,7 @@ use super::agent::Dollars;
 use super::agent_limits::{AgentCompaction, OutputSchema};
 use super::providers::{ModelName, Provider};
 use super::{Agent, Config, ConfigFinding};
+use crate::agents::LOCAL_NETWORKS;
 
 /// An agent (`agents.<name>`).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +39,9 @@ pub struct AgentEntry {
     /// The models that are asked when all attempts of those before them have failed. Default: none.
     #[serde(default)]
     pub fallback: Vec<ModelName>,
+    /// Whether it has tools. Without them the model only answers; an `output_schema` still holds.
+    #[serde(default = "enabled")]
+    pub tools_enabled: bool,
     /// The toolset that it is limited to. Default: all tools.
     #[serde(default)]
     pub toolset: Option<String>,
@@ -54,6 +59,10 @@ pub struct AgentEntry {
     /// Limits of its runs. Default: those of `agent`.
     #[serde(default)]
     pub budget: AgentBudget,
+}
+
+const fn enabled() -> bool {
+    true
 }
 
 /// Limits of an agent's runs. Missing ones are those of `agent`.
@@ -160,6 +169,30 @@ impl Config {
             }
         }
         found
+    }
+
+    /// Providers to which requests leave this machine and its private networks unencrypted.
+    pub(super) fn unencrypted_providers(&self) -> Vec<ConfigFinding> {
+        let networks = LOCAL_NETWORKS.iter().filter_map(|network| network.parse().ok());
+        let networks: Vec<_> = networks.collect();
+        let is_open = |provider: &Provider| is_unencrypted(provider.base_url.as_str(), &networks);
+        let open = self.providers.iter().filter(|(_, provider)| is_open(provider));
+        let finding = |(name, provider): (&String, &Provider)| {
+            let what = match provider.api_key {
+                Some(_) => "the key and the conversations",
+                None => "the conversations",
+            };
+            let message = format!(
+                "`providers.{name}.base_url` is `{}`: {what} go over the network unencrypted",
+                provider.base_url.as_str()
+            );
+            let path = ["providers", name, "base_url"];
+            let help =
+                "use an address with `https`; `http` is for this machine and private networks";
+            let found = ConfigFinding::unmatched(&path, message, help);
+            ConfigFinding { code: "plain-credentials", ..found }
+        };
+        open.map(finding).collect()
     }
 
     /// Whether an agent is another one, or starts it, directly or by others.

@@ -13,7 +13,7 @@ use crate::settings::{Config, ConfigFinding};
 impl Toolcrib {
     /// The names in a config's `manifests.trusted`, `policy`, `toolsets` and `registry.allow_override` that match no
     /// manifest and no tool of this crib, and the toolsets in `server`, and the models, toolsets and agents of `agents`, that are
-    /// not declared. Patterns with `*` or `?`,
+    /// not declared; also the providers of models to which requests go unencrypted. Patterns with `*` or `?`,
     /// and names of other MCP servers' tools, may match later and are not reported.
     pub fn unmatched_names(&self, config: &Config) -> Vec<ConfigFinding> {
         let known = LoadedNames::of(self);
@@ -92,7 +92,10 @@ impl Toolcrib {
         #[cfg(feature = "http")]
         found.extend(undeclared_toolsets(config));
         #[cfg(feature = "agent")]
-        found.extend(config.unmatched_of_agents(&self.secrets));
+        {
+            found.extend(config.unmatched_of_agents(&self.secrets));
+            found.extend(config.unencrypted_providers());
+        }
         for (at, entry) in config.registry.allow_override.iter().enumerate() {
             if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
                 let missing = known.missing_override(entry);

@@ -29,6 +29,51 @@ async fn the_answer_is_alone_on_standard_output_in_every_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_line_shows_a_call_of_a_hidden_tool_whose_result_reaches_the_model() {
+    let replies = [
+        Reply::call("whisper", json!({})).and_call("say", json!({"text": "one"})),
+        Reply::text("Heard."),
+    ];
+    let (server, crib) = served(Wire::Chat, replies).await;
+    let tool = "toolcrib: 1\ntools:\n  - name: whisper\n    description: Whisper. Read-only.\n    hidden: true\n    \
+                annotations: {read_only: true}\n    run: {argv: [echo, psst]}\n";
+    crib.write("whisper.yaml", tool);
+    let run = crib.run(&["run", "Listen."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Heard.\n"), "{run:?}");
+    assert!(run.stderr.contains("✓ say") && !run.stderr.contains("whisper"), "{run:?}");
+    assert!(!run.stderr.contains("psst"), "{run:?}");
+    assert!(server.requests()[1].text.contains("psst"), "{}", server.requests()[1].text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_tools_only_answers() {
+    let replies = [Reply::call("say", json!({"text": "one"})), Reply::text("I cannot.")];
+    let (server, crib) = served(Wire::Chat, replies).await;
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    crib.config(&config.replace("instruction:", "tools_enabled: false, instruction:"));
+    let run = crib.run(&["run", "Say one."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "I cannot.\n"), "{run:?}");
+    assert!(run.stderr.contains("✗ say"), "{run:?}");
+    let first: Value = serde_json::from_str(&server.requests()[0].text).expect("JSON");
+    assert!(first.get("tools").is_none() && first.get("tool_choice").is_none(), "{first}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_line_says_what_the_input_and_what_the_whole_run_has_used() {
+    let replies =
+        [Reply::call("say", json!({"text": "one"})), Reply::text("One."), Reply::text("Only one.")];
+    let (_server, crib) = served(Wire::Chat, replies).await;
+    let run = crib.run(&["run", "Say one."]);
+    assert!(run.stderr.contains(": 2 turns, 1 call,") && !run.stderr.contains("in all"), "{run:?}");
+    let run = crib.run(&["run", "--resume", "last", "How many?"]);
+    assert!(run.stderr.contains(": 1 turn, 0 calls,"), "{run:?}");
+    assert!(run.stderr.contains("; in all 3 turns, 1 call,"), "{run:?}");
+    let run = crib.run(&["run", "--resume", "last", "--json"]).json();
+    let turns = |key: &str| run[key]["turns"].as_u64();
+    assert_eq!((turns("spent"), turns("spent_in_all")), (Some(1), Some(3)), "{run}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_a_call_that_needs_approval_waits_and_nothing_runs() {
     let replies = [Reply::call("note", json!({"text": "x"}))];
     let (server, crib) = served(Wire::Chat, replies).await;

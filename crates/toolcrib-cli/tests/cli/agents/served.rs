@@ -91,6 +91,7 @@ async fn an_approval_is_decided_over_http_after_a_restart_and_the_run_goes_on() 
     assert_eq!((&run["status"], &run["usage"]["turns"]), (&json!("completed"), &json!(2)));
     let (status, run) = post(&second, &format!("{path}/resume"), &json!({"input": "How often?"}));
     assert_eq!((status, &run["text"]), (200, &json!("Once.")), "{run}");
+    assert_eq!(run["usage"]["turns"], 3, "the use of the whole run: {run}");
     let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
     assert_eq!(noted.expect("the note"), "x\n", "it ran once");
 

@@ -93,6 +93,29 @@ async fn a_call_of_a_sub_agent_waits_under_the_run_of_its_agent_and_is_decided_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_new_task_is_approved_among_all_approvals_of_a_server() {
+    let helper = helper().await;
+    let (_model, crib) = with_agents([task(), Reply::text("It is noted.")], &agents(&helper)).await;
+    let server = Http::start(&crib, "");
+    let run = server.ask("POST /v1/runs", Some(&json!({"input": "Let the helper note x."}))).json();
+    let list = server.ask("GET /v1/approvals", None).json();
+    let call = list["approvals"][0]["id"].as_str().unwrap_or_else(|| panic!("{list}"));
+    assert_eq!(
+        (&run["waiting"][0]["id"], &list["approvals"][0]["tool"]),
+        (&json!(call), &json!("note"))
+    );
+    let line = format!("POST /v1/approvals/{call}");
+    let approved = server.ask(&line, Some(&json!({"decision": "approve"})));
+    assert_eq!(approved.status, 200, "{}", approved.body);
+    let run = server.ask(&format!("POST {}/resume", path(&run)), None).json();
+    assert_eq!(run["text"], "It is noted.", "{run}");
+    let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
+    assert_eq!(noted.expect("the note"), "x\n", "it ran once");
+    let again = server.ask(&line, Some(&json!({"decision": "deny"})));
+    assert_eq!(again.status, 409, "{}", again.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_approval_elsewhere_reaches_a_sub_agent_after_a_restart() {
     let helper = helper().await;
     let (model, crib) = with_agents([task(), Reply::text("It is noted.")], &agents(&helper)).await;

@@ -21,6 +21,37 @@ fn a_key_in_the_config_is_refused_at_its_place_and_not_repeated() {
 }
 
 #[test]
+fn providers_that_are_reached_unencrypted_beyond_private_networks_are_named() {
+    let crib = Crib::new(&[]);
+    let urls = [
+        "http://models.example.com/v1",
+        "http://8.8.8.8/v1",
+        "http://[2001:db8::1]/v1",
+        "https://models.example.com/v1",
+        "http://127.0.0.1:9/v1",
+        "http://[::1]:9/v1",
+        "http://10.1.2.3:8000/v1",
+        "http://localhost:8000/v1",
+        "http://models:8000/v1",
+        "http://models.lan/v1",
+    ];
+    let provider =
+        |(at, url): (usize, &&str)| format!("  p{at}: {{kind: chat, base_url: '{url}'}}\n");
+    let providers: String = urls.iter().enumerate().map(provider).collect();
+    crib.config(&format!("providers:\n{providers}"));
+    for command in ["check", "doctor"] {
+        let run = crib.run(&[command]);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        for (at, url) in urls.iter().enumerate() {
+            let named = format!("`providers.p{at}.base_url` is `{url}`: the conversations go over");
+            assert_eq!(told.contains(&named), at < 3, "{command}: {url}: {told}");
+        }
+    }
+    let check = crib.run(&["check"]);
+    assert!(format!("{check:?}").contains("warning[plain-credentials]"), "{check:?}");
+}
+
+#[test]
 fn an_agent_that_would_start_itself_does_not_begin() {
     let crib = Crib::new(&[]);
     crib.config(

@@ -23,6 +23,11 @@ tools:
     run:
       argv: [sh, -c, 'echo "10% first $KEY"; echo warned >&2; while [ ! -e go ]; do sleep 0.02; done; echo last']
       env: {KEY: "${secret.key}"}
+  - name: report
+    description: Write the report. Read-only.
+    final_output: true
+    annotations: {read_only: true}
+    run: {argv: [sh, -c, 'echo "Part one."; while [ ! -e go ]; do sleep 0.02; done; echo "Part two."']}
   - name: halves
     description: Print a secret in two writes. Read-only.
     annotations: {read_only: true}
@@ -310,4 +315,23 @@ fn a_person_who_runs_an_agent_sees_lines_of_its_calls_while_they_run() {
     assert_eq!(seen.matches("10% first [masked]").count(), 1, "{seen}");
     let (last, answered) = (seen.find("build │ last"), seen.find("Done."));
     assert!(seen.contains("build │ warned") && last.is_some() && last < answered, "{seen}");
+}
+
+#[test]
+fn what_a_final_tool_writes_is_the_answer_at_a_terminal_while_it_runs_and_is_shown_once() {
+    let crib = crib();
+    let mut child = terminal(&crib, &running(&crib, "report"), Stdio::null());
+    let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut seen = String::new();
+    while !seen.contains("Part one.") {
+        assert!(reader.read_line(&mut seen).expect("it writes") > 0, "it ended: {seen}");
+    }
+    assert!(!seen.contains("report │") && !seen.contains("Part two."), "{seen}");
+    go(&crib);
+    reader.read_to_string(&mut seen).expect("it ends");
+    assert!(child.wait().expect("it ends").success(), "{seen}");
+    for part in ["Part one.", "Part two."] {
+        assert_eq!(seen.matches(part).count(), 1, "{seen}");
+    }
+    assert!(!seen.contains("Done."), "the model is not asked again: {seen}");
 }

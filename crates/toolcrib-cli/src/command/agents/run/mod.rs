@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use toolcrib::agent::budget::Spent;
 use toolcrib::agent::run::{Outcome, RunState};
 use toolcrib::agent::{Agent, RunReport};
 use toolcrib::agents::{AgentName, AgentSetupError};
@@ -324,19 +325,24 @@ fn finish(
             Exit::Failure
         }
     };
-    let spent = report.spent();
+    let (spent, in_all) = (report.spent(), report.run().spent_in_all());
+    let in_all =
+        if in_all == *spent { String::new() } else { format!("; in all {}", used(&in_all)) };
+    screen::note(format!("{FAINT}run {}: {}{in_all}{FAINT:#}", report.id(), used(spent)));
+    Ok(exit)
+}
+
+fn used(spent: &Spent) -> String {
     let cost = match spent.cost.nanodollars() {
         0 => String::new(),
         _ => format!(", {}", spent.cost),
     };
-    let summary = format!(
+    format!(
         "{}, {}, {}{cost}",
         screen::count(spent.turns as usize, "turn"),
         screen::count(spent.calls as usize, "call"),
         screen::count(usize::try_from(spent.usage.total()).unwrap_or(usize::MAX), "token"),
-    );
-    screen::note(format!("{FAINT}run {}: {summary}{FAINT:#}", report.id()));
-    Ok(exit)
+    )
 }
 
 /// The command that continues a run with the same settings.

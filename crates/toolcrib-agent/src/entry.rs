@@ -10,7 +10,7 @@ use toolcrib_core::clock::Timestamp;
 use toolcrib_core::fingerprint::Fingerprint;
 use toolcrib_core::suspension::{ResolutionKind, Suspension};
 use toolcrib_tool::{CallId, ToolResult};
-use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage};
+use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage, View};
 
 use crate::budget::{Budget, Cost, Limit};
 use crate::children::{ChildEnd, ParentCall};
@@ -31,6 +31,13 @@ pub struct JournalRow {
 }
 
 impl JournalRow {
+    /// The row as everybody may read it: without arguments that tools declare sensitive, and without what a waiting call
+    /// needs to go on. A run cannot go on from such rows.
+    #[must_use]
+    pub fn for_readers(self) -> Self {
+        Self { at: self.at, entry: self.entry.for_readers() }
+    }
+
     /// The identity whose run it begins, and whether a server's client has begun it.
     pub(crate) fn begun_by(&self) -> Option<(&str, bool)> {
         match &self.entry {
@@ -150,6 +157,10 @@ pub enum JournalEntry {
         /// The tools' own names by the provider's names for them, where the two differ.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         names: BTreeMap<String, String>,
+        /// By the ids of calls whose tools declare arguments sensitive: the arguments as everybody may read them. Rows
+        /// [for readers](JournalRow::for_readers) have them in the calls themselves.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        hidden: BTreeMap<String, String>,
     },
     /// The model answered in words although its answer has a schema, and was told so.
     AnswerRefused {
@@ -274,6 +285,26 @@ pub struct Summary {
 }
 
 impl JournalEntry {
+    /// The entry of a [row for readers](JournalRow::for_readers).
+    pub(crate) fn for_readers(self) -> Self {
+        match self {
+            Self::ModelAnswered { mut items, usage, cost, stop, names, mut hidden } => {
+                for item in &mut items {
+                    if let View::Call(call) = item.view()
+                        && let Some(shown) = hidden.remove(call.id.as_str())
+                    {
+                        *item = item.with_arguments(&shown);
+                    }
+                }
+                Self::ModelAnswered { items, usage, cost, stop, names, hidden: BTreeMap::new() }
+            }
+            Self::CallSuspended { suspension } => {
+                Self::CallSuspended { suspension: Box::new(suspension.for_readers()) }
+            }
+            other => other,
+        }
+    }
+
     /// The stable word for its kind, for example `model_answered`.
     pub const fn kind(&self) -> &'static str {
         match self {

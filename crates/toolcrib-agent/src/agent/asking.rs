@@ -65,7 +65,12 @@ impl Driver<'_> {
         settings.taken_call_ids = Arc::clone(self.run.call_ids());
         let chat = ChatAttempt::begin(&*model, &self.id, agent.executor.model_statistics());
         let mask = agent.executor.mask();
-        let mut masked = MaskedAnswer::new(&mask);
+        let client_tools = self.run.client_tools();
+        let hides = |name: &str| {
+            let own = sent.tool_names().from_provider(name).unwrap_or(name);
+            agent.hides_arguments(&turn, own, &client_tools)
+        };
+        let mut masked = MaskedAnswer::new(&mask, &hides);
         let mut previews = Previews::new(&turn, sent.tool_names());
         let (run, control) = (self.id.clone(), self.control.clone());
         let mut show =
@@ -102,8 +107,10 @@ impl Driver<'_> {
                 let Answer { items, usage, stop, .. } = *answer;
                 let prices = model.prices();
                 let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+                let hidden = agent.hidden_arguments(&turn, &items, &names, &client_tools);
                 (self.sent, self.turn) = (Some(sent), Some(turn));
-                let answered = JournalEntry::ModelAnswered { items, usage, cost, stop, names };
+                let answered =
+                    JournalEntry::ModelAnswered { items, usage, cost, stop, names, hidden };
                 self.append(vec![answered]).await
             }
             Attempt::Failed(error) => {

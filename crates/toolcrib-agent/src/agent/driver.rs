@@ -14,7 +14,6 @@ use tracing::Instrument as _;
 
 use super::cancelling::CancelRequests;
 use super::control::{RunControl, Stop};
-use super::event::AgentEvent;
 use super::masked::{masked_notes, masked_row};
 use super::request::SentConversation;
 use super::steering::OpenInbox;
@@ -91,8 +90,8 @@ impl<'a> Driver<'a> {
         let rows = [first, second];
         agent.journal.append(&id, 0, &entries, None).await?;
         let claim = agent.journal.claim(&id).await?.ok_or(AgentError::Unknown)?;
-        for (seq, row) in (1..).zip(&rows) {
-            agent.show(&AgentEvent::Recorded { run: &id, seq, entry: &row.entry });
+        for (seq, row) in (1..).zip(rows) {
+            agent.show_row(&id, seq, row);
         }
         let (control, inbox) = (control.clone(), OpenInbox::new(control.inbox()));
         Ok(Self {
@@ -295,9 +294,8 @@ impl<'a> Driver<'a> {
             rows.push(row);
         }
         self.agent.journal.append(&self.id, after, &stored, Some(&self.claim)).await?;
-        for (seq, row) in (after + 1..).zip(&rows) {
-            let event = AgentEvent::Recorded { run: &self.id, seq, entry: &row.entry };
-            self.agent.show(&event);
+        for (seq, row) in (after + 1..).zip(rows) {
+            self.agent.show_row(&self.id, seq, row);
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use toolcrib_wire::model::{ModelEvent, ModelItem, View};
 
 use crate::JournalEntry;
 
-/// What happens in a run, for viewers. Secrets are masked.
+/// What happens in a run, for viewers. Secrets are masked, and arguments that tools declare sensitive are hidden: what the
+/// model writes of a call of such a tool does not stream.
 ///
 /// What is recorded is final. What streams is for display: after [`ModelLost`](JournalEntry::ModelLost), the text,
 /// reasoning and calls that were shown since the request do not count, and the answer begins again.
@@ -23,7 +24,7 @@ pub enum AgentEvent<'a> {
         run: &'a RunId,
         /// The number of the row.
         seq: Seq,
-        /// What it says.
+        /// What it says to [readers](crate::JournalRow::for_readers).
         entry: &'a JournalEntry,
     },
     /// The model is answering.
@@ -156,7 +157,7 @@ fn streamed(event: &ModelEvent) -> Option<(&'static str, Map<String, Value>)> {
 /// What an entry says. What a model said is shown by its meaning, without the provider's own JSON.
 fn entry_members(entry: &JournalEntry) -> Option<Map<String, Value>> {
     Some(match entry {
-        JournalEntry::ModelAnswered { items, usage, cost, stop, names } => {
+        JournalEntry::ModelAnswered { items, usage, cost, stop, names, .. } => {
             let said: Vec<Value> = items.iter().map(|item| item_value(item, names)).collect();
             object(json!({"items": said, "usage": usage, "cost_nanodollars": cost, "stop": stop}))
         }

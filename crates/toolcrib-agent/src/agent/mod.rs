@@ -316,7 +316,8 @@ impl Agent {
         self.0.report(run.clone(), state).await
     }
 
-    /// Up to `limit` rows of a run after row number `after`, in order; none if there are no more.
+    /// Up to `limit` rows of a run after row number `after`, in order, [for readers](JournalRow::for_readers); none if
+    /// there are no more.
     pub async fn rows(
         &self,
         run: &RunId,
@@ -327,7 +328,8 @@ impl Agent {
         let first = journal::read(journal, run, 0, 1).await?.ok_or(AgentError::Unknown)?;
         let is_own = first.first().is_some_and(|(_, row)| self.0.may_know(row));
         let rows = journal::read(journal, run, after, limit).await?;
-        rows.filter(|_| is_own).ok_or(AgentError::Unknown)
+        let rows = rows.filter(|_| is_own).ok_or(AgentError::Unknown)?;
+        Ok(rows.into_iter().map(|(seq, row)| (seq, row.for_readers())).collect())
     }
 
     /// Up to `limit` runs of agents of this identity, oldest first, from the beginning or after a cursor, without those

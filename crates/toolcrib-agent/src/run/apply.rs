@@ -191,7 +191,7 @@ impl AgentRun {
                 }
                 self.phase = Phase::Ready;
             }
-            JournalEntry::ModelAnswered { items, usage, cost, stop, names } => {
+            JournalEntry::ModelAnswered { items, usage, cost, stop, names, .. } => {
                 self.answer(items, usage, cost, &stop, &names)?;
             }
             JournalEntry::AnswerRefused { item } => {

@@ -137,7 +137,8 @@ impl History {
         });
         let stop = if calls == 0 { StopReason::End } else { StopReason::Calls };
         let names = BTreeMap::new();
-        self.apply(JournalEntry::ModelAnswered { items, usage, cost: None, stop, names });
+        let hidden = BTreeMap::new();
+        self.apply(JournalEntry::ModelAnswered { items, usage, cost: None, stop, names, hidden });
     }
 
     fn call(&mut self, calls: &[PlannedCall]) {

@@ -12,7 +12,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use toolcrib_core::Toolset;
@@ -336,6 +336,12 @@ impl AgentRun {
     /// The row of the last request of a client, if there was one.
     pub fn last_request(&self) -> Option<Seq> {
         self.request.as_ref().map(|request| request.row)
+    }
+
+    /// The names of the tools that the client of the last request runs.
+    pub(crate) fn client_tools(&self) -> BTreeSet<String> {
+        let tools = self.request.iter().flat_map(|request| &request.settings.tools);
+        tools.map(|tool| tool.name.clone()).collect()
     }
 
     /// What the last request of a client asks of the model, and whether no answer has followed yet.

@@ -57,6 +57,7 @@ fn entries() -> Vec<JournalEntry> {
         cost: None,
         stop,
         names: std::collections::BTreeMap::new(),
+        hidden: std::collections::BTreeMap::new(),
     };
     let start = |id: &str| StartedCall {
         id: CallId::new(id),

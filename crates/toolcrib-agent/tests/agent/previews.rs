@@ -1,17 +1,20 @@
-//! What viewers see of calls: while a model writes them, and of tools whose output is special.
+//! What viewers see of calls: while a model writes them, of tools whose output is special, and of sensitive arguments.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
-use toolcrib_agent::{Agent, AgentEvent};
+use toolcrib_agent::{Agent, AgentEvent, RunControl};
+use toolcrib_core::approval::Decision;
 use toolcrib_core::masking::Mask;
-use toolcrib_core::{Executor, Registry, RegistryBuilder};
+use toolcrib_core::run::MemoryRuns;
+use toolcrib_core::suspension::MemorySuspensions;
+use toolcrib_core::{Executor, Registry, RegistryBuilder, TurnOptions};
 use toolcrib_testkit::model_server::{Fault, ModelServer, Reply};
 use toolcrib_tool::{
-    Arguments, BoxFuture, CallContext, Layer, PartialArguments, Phase, Source, StatusUpdate, Tool,
-    ToolDefinition, ToolEntry, ToolError, ToolOutcome,
+    Approval, Arguments, BoxFuture, CallContext, Layer, PartialArguments, Phase, Source,
+    StatusUpdate, Tool, ToolDefinition, ToolEntry, ToolError, ToolOutcome,
 };
 use toolcrib_wire::model::Wire;
 
@@ -231,4 +234,87 @@ async fn viewers_see_what_running_calls_report_one_after_the_other_masked_and_wi
     let expected: Vec<_> = of(1).chain(of(2)).collect();
     assert_eq!(seen[started + 1..started + 7], expected, "{seen:?}");
     assert_eq!(seen[started + 7], "run.call_finished", "they come before the answers");
+}
+
+/// `login` has a sensitive password, and so has `sudo`, which asks for approval.
+fn executor_with_passwords() -> Executor {
+    let define = |name: &str| {
+        ToolDefinition::builder(name).description("Log in.").input_schema(json!({
+            "properties": {
+                "user": {"type": "string"},
+                "password": {"type": "string", "x-sensitive": true},
+            },
+        }))
+    };
+    let registry = Registry::scratch()
+        .tool_as(define("login").build().unwrap(), |arguments: Value, _| async move {
+            format!("{} characters", arguments["password"].as_str().unwrap().len())
+        })
+        .tool_as(
+            define("sudo").approval(Approval::Always).build().unwrap(),
+            |arguments: Value, _| async move {
+                format!("{} characters", arguments["password"].as_str().unwrap().len())
+            },
+        )
+        .build()
+        .unwrap();
+    Executor::builder(registry).suspensions(Arc::new(MemorySuspensions::new())).build()
+}
+
+#[tokio::test]
+async fn arguments_that_a_tool_declares_sensitive_are_hidden_from_every_view_and_not_from_the_model()
+ {
+    let password = |text: &str| json!({"user": "ada", "password": text});
+    for &wire in Wire::ALL {
+        let first = Reply::call("login", password("hunter-one"))
+            .and_call("sudo", password("hunter-two"))
+            .and_call("logn", password("hunter-three"));
+        let replies = [first.with_fault(Fault::Pieces(9)), Reply::text("Done.")];
+        let server = ModelServer::start(wire, replies).await;
+        let seen = Arc::new(Mutex::new(String::new()));
+        let record = Arc::clone(&seen);
+        let agent = Agent::builder(executor_with_passwords(), Arc::new(endpoint(&server)))
+            .turn_options(TurnOptions::default().may_approve(true))
+            .journal(Arc::new(MemoryRuns::new()))
+            .on_event(move |event| {
+                let value = event.to_value().unwrap_or_default();
+                let mut seen = record.lock().unwrap();
+                seen.push_str(&format!("{value}\n{event:?}\n"));
+            })
+            .build();
+        let report = agent.run("Log in.").await.unwrap();
+        let call = report.waiting().next().unwrap().id().clone();
+        let waiting = agent.rows(report.id(), 0, 99).await.unwrap();
+        let changed = json!({"user": "ada", "password": "hunter-seven"}).to_string();
+        let decision = Decision::approve_changed(changed);
+        agent.resolve(report.id(), &call, decision.into()).await.unwrap();
+        let report = agent.resume_with(report.id(), &RunControl::new()).await.unwrap();
+        assert_eq!(report.text(), "Done.", "{wire}");
+        let rows = agent.rows(report.id(), 0, 99).await.unwrap();
+        let rows = serde_json::to_string(&(waiting, rows)).unwrap();
+        let seen = seen.lock().unwrap();
+        for shown in [&*rows, &*seen] {
+            assert!(!shown.contains("hunter"), "{wire}: {shown}");
+            assert!(shown.contains("login") && shown.contains("[redacted]"), "{wire}: {shown}");
+        }
+        assert!(rows.contains("ada"), "{wire}: {rows}");
+        let requests = server.requests();
+        let sent = &requests.last().unwrap().text;
+        for password in ["hunter-one", "hunter-two", "hunter-three"] {
+            assert!(sent.contains(password), "{wire}: {sent}");
+        }
+        assert!(sent.contains("12 characters"), "{wire}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_masked_in_keys_and_values_of_a_runs_notes() {
+    let mask = Mask::new(["top-secret-password".to_owned()]).unwrap();
+    let executor = Executor::builder(Registry::scratch().build().unwrap()).mask(mask).build();
+    let model = Arc::new(ScriptedModel::new([ScriptedTurn::text("Done.")]));
+    let note = |text: &str| format!("{text} top-secret-password");
+    let agent = Agent::builder(executor, model).metadata([(note("k"), note("v"))].into()).build();
+    let report = agent.run("Hello.").await.unwrap();
+    let notes: Vec<_> = report.run().metadata().iter().collect();
+    assert_eq!(notes, [(&"k [masked]".to_owned(), &"v [masked]".to_owned())]);
 }

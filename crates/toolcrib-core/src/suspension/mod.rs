@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_tool::{
     Arguments, CallId, InputPart, InputRequest, Ticket, ToolCall, ToolEntry, ToolResult,
+    canonical_json,
 };
 
 use crate::NoRandomness;
@@ -268,6 +269,21 @@ impl Suspension {
     /// Whether an approver has put the arguments in the place of the model's.
     pub(crate) fn has_changed_arguments(&self) -> bool {
         self.is_changed
+    }
+
+    /// What everybody may read of it: the arguments as the approver is shown them, without the state of its tool and
+    /// the calls that led to it. A call cannot go on from that.
+    #[must_use]
+    pub fn for_readers(mut self) -> Self {
+        self.arguments = match &self.shown.arguments {
+            Value::Null => "{}".to_owned(),
+            shown => canonical_json(shown),
+        };
+        if let Waiting::Input { remembered, .. } = &mut self.waiting {
+            *remembered = None;
+        }
+        self.within = None;
+        self
     }
 
     /// Its unguessable id.

@@ -7,6 +7,9 @@ use toolcrib_tool::CallId;
 
 use super::{DecoderSettings, ModelEvent};
 
+/// The characters of the longest id that a call keeps. Clients' own ids may be as long.
+const MAX_CHARS: usize = 256;
+
 /// Decides the ids of one answer's calls.
 #[derive(Debug)]
 pub(super) struct CallIds {
@@ -38,9 +41,11 @@ impl CallIds {
         }
     }
 
-    /// The id of a call: the one that the server gave, or a new one if it gave none or one that another call has.
+    /// The id of a call: the one that the server gave, or a new one if it gave none, one that another call has, or one
+    /// that is too long for logs.
     pub(super) fn of(&mut self, given: Option<&str>) -> CallId {
-        let given = given.filter(|id| !id.is_empty()).map(CallId::new);
+        let fits = |id: &&str| !id.is_empty() && id.chars().nth(MAX_CHARS).is_none();
+        let given = given.filter(fits).map(CallId::new);
         if let Some(id) = given.filter(|id| self.is_free(id)) {
             self.used.insert(id.clone());
             return id;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcrib_json::Cursor;
 use toolcrib_tool::{CUSTOM_INPUT, CallId, Content, ToolCall, ToolResult};
 
@@ -153,6 +153,36 @@ impl ModelItem {
             Wire::Responses => responses::view(item),
             Wire::Anthropic => anthropic::view(item),
         }
+    }
+
+    /// A call with other arguments in the place of those that the model wrote, for whoever must not read them. Nothing else
+    /// of the provider's JSON stays. What is no call stays as it is.
+    #[must_use]
+    pub fn with_arguments(&self, arguments: &str) -> Self {
+        let View::Call(call) = &self.view else { return self.clone() };
+        let ModelCall { id, name, is_custom, .. } = call;
+        let raw = match (self.wire, is_custom) {
+            (Wire::Chat, false) => {
+                json!({"id": id.as_str(), "type": "function", "function": {"name": name, "arguments": arguments}})
+            }
+            (Wire::Chat, true) => {
+                json!({"id": id.as_str(), "type": "custom", "custom": {"name": name, "input": arguments}})
+            }
+            (Wire::Responses, false) => {
+                json!({"type": "function_call", "call_id": id.as_str(), "name": name, "arguments": arguments})
+            }
+            (Wire::Responses, true) => {
+                json!({"type": "custom_tool_call", "call_id": id.as_str(), "name": name, "input": arguments})
+            }
+            (Wire::Anthropic, _) => {
+                let input: Value =
+                    serde_json::from_str(&anthropic::input(arguments)).unwrap_or_default();
+                json!({"type": "tool_use", "id": id.as_str(), "name": name, "input": input})
+            }
+        };
+        let call = ModelCall { arguments: arguments.to_owned(), ..call.clone() };
+        let (source, raw) = (Arc::clone(&self.source), raw.to_string().into());
+        Self { wire: self.wire, source, raw, view: View::Call(call) }
     }
 
     /// The wire on which the item came.

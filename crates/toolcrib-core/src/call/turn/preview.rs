@@ -8,6 +8,7 @@ use toolcrib_tool::{Body, CallId, PartialArguments, StatusUpdate, Tool};
 
 use super::Turn;
 use crate::arguments::repair::repair;
+use crate::output::redaction::{has_sensitive, hidden_arguments};
 
 impl Turn {
     /// Whether [`preview`](Self::preview) can return anything for a tool of this name.
@@ -33,6 +34,39 @@ impl Turn {
         // A preview that panics is none; the call itself is not affected.
         let shown = catch_unwind(AssertUnwindSafe(|| tool.preview(&partial))).ok().flatten()?;
         Some(self.state.shared.mask.load().status(shown))
+    }
+
+    /// The arguments of a call as everybody may read them, if its tool declares any of them sensitive
+    /// (`writeOnly` or `x-sensitive` in its schema), or if there is no such tool; `None` if they can be
+    /// shown as they were written. Whatever shows a call that a model made shows these.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use toolcrib_core::{Executor, ExecutorConfig, Registry, TurnOptions};
+    /// use toolcrib_tool::ToolDefinition;
+    ///
+    /// let login = ToolDefinition::builder("login")
+    ///     .description("Log in.")
+    ///     .input_schema(serde_json::json!({"properties": {
+    ///         "user": {"type": "string"},
+    ///         "password": {"type": "string", "x-sensitive": true},
+    ///     }}))
+    ///     .build()?;
+    /// let registry = Registry::scratch().tool_as(login, |_: serde_json::Value, _| async { "in" }).build()?;
+    /// let turn = Executor::new(registry, ExecutorConfig::default()).turn(TurnOptions::default());
+    /// let hidden = turn.hidden_arguments("login", r#"{"user": "ada", "password": "hunter22"}"#);
+    /// assert_eq!(hidden.as_deref(), Some(r#"{"password":"[redacted]","user":"ada"}"#));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hidden_arguments(&self, tool: &str, written: &str) -> Option<String> {
+        let definition = self.state.snapshot.get(tool).map(|entry| &*entry.definition);
+        hidden_arguments(definition, written, &self.state.shared.mask.load())
+    }
+
+    /// Whether [`hidden_arguments`](Self::hidden_arguments) may hide anything of a call of this tool.
+    pub fn hides_arguments(&self, tool: &str) -> bool {
+        self.state.snapshot.get(tool).is_none_or(|entry| has_sensitive(&entry.definition))
     }
 
     fn previewer(&self, tool: &str) -> Option<&Arc<dyn Tool>> {

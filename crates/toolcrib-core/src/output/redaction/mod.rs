@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toolcrib_json::{Cursor, Kind};
-use toolcrib_tool::{Arguments, ToolDefinition};
+use toolcrib_tool::{Arguments, ToolDefinition, canonical_json};
 
 use crate::output::masking::Mask;
 use sensitive::SchemaPosition;
@@ -66,6 +66,28 @@ pub fn redact(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Va
     shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, BRIEF)
 }
 
+/// The arguments of a call for whoever reads about it, as JSON text, if its tool declares any of them
+/// sensitive; else `None`: they can be shown as they were written, with secrets masked.
+///
+/// Without a definition, because there is no such tool, the values are hidden: its name may be a
+/// misspelt one.
+pub(crate) fn hidden_arguments(
+    definition: Option<&ToolDefinition>,
+    written: &str,
+    mask: &Mask,
+) -> Option<String> {
+    if written.trim().is_empty() || definition.is_some_and(|tool| !has_sensitive(tool)) {
+        return None;
+    }
+    let hidden = canonical_json(&redact_written(definition, written, mask, WHOLE));
+    Some(hidden).filter(|hidden| definition.is_some() || hidden != "{}")
+}
+
+/// Whether a schema declares any argument of a tool sensitive.
+pub(crate) fn has_sensitive(definition: &ToolDefinition) -> bool {
+    SchemaPosition::root(definition.input_schema()).holds_sensitive()
+}
+
 /// The same for approvers, without shortening.
 pub(crate) fn redact_whole(definition: &ToolDefinition, arguments: &Value, mask: &Mask) -> Value {
     shown(&SchemaPosition::root(definition.input_schema()), arguments, mask, WHOLE)
@@ -90,6 +112,15 @@ pub(crate) fn redact_injected(
 /// The same for a model's text, which may be invalid JSON, and for a tool that may not exist. Text
 /// that cannot be redacted is described, not shown.
 pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask: &Mask) -> Value {
+    redact_written(definition, text, mask, BRIEF)
+}
+
+fn redact_written(
+    definition: Option<&ToolDefinition>,
+    text: &str,
+    mask: &Mask,
+    room: ShownLimits,
+) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
@@ -98,7 +129,9 @@ pub(crate) fn redact_text(definition: Option<&ToolDefinition>, text: &str, mask:
         Err(_) => serde_json::from_str(text),
     };
     match (definition, arguments) {
-        (Some(definition), Ok(arguments)) => redact(definition, &arguments, mask),
+        (Some(definition), Ok(arguments)) => {
+            shown(&SchemaPosition::root(definition.input_schema()), &arguments, mask, room)
+        }
         (None, Ok(Value::Object(members))) => listed(&members, mask, BRIEF, |_, _| REDACTED.into()),
         (None, Ok(_)) => REDACTED.into(),
         (_, Err(_)) => format!("[{} bytes that are not JSON]", text.len()).into(),

@@ -43,6 +43,11 @@ impl<'s> SchemaPosition<'s> {
         Self { root, schemas, holds_sensitive }
     }
 
+    /// Whether it or anything within is sensitive.
+    pub(super) fn holds_sensitive(&self) -> bool {
+        self.holds_sensitive
+    }
+
     /// Whether to redact a value: it is sensitive, or it has an unexpected shape and a part of the
     /// expected one is sensitive.
     pub(super) fn hides(&self, value: &Value) -> bool {

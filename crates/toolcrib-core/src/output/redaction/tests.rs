@@ -173,3 +173,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn arguments_are_shown_as_written_unless_their_tool_declares_any_of_them_sensitive() {
+    let hidden = |schema: Option<Value>, written| {
+        let definition = schema.map(tool);
+        hidden_arguments(definition.as_ref(), written, &Mask::default())
+    };
+    let login = json!({"properties": {"user": {}, "password": {"x-sensitive": true}}});
+    for (schema, written, expected) in [
+        (json!({"properties": {"user": {}}}), r#"{"user": "ada"}"#, None),
+        (login.clone(), "", None),
+        (login.clone(), r#"{"user": "ada"}"#, Some(r#"{"user":"ada"}"#)),
+        (
+            login.clone(),
+            r#"{"user": "ada", "password": "hunter22"}"#,
+            Some(r#"{"password":"[redacted]","user":"ada"}"#),
+        ),
+        (login.clone(), r#"{"pasword": "hunter22"}"#, Some(r#"{"pasword":"[redacted]"}"#)),
+        (login.clone(), "{password: hunter22", Some(r#""[19 bytes that are not JSON]""#)),
+    ] {
+        assert_eq!(hidden(Some(schema), written).as_deref(), expected, "{written}");
+    }
+    assert_eq!(hidden(None, r#"{"a": "hunter22"}"#).as_deref(), Some(r#"{"a":"[redacted]"}"#));
+    assert_eq!(hidden(None, "{}"), None);
+}

@@ -41,7 +41,7 @@ fn arguments(block: Cursor<'_>) -> Result<String, ModelError> {
 }
 
 /// Arguments as an `input`: the same text if it is an object.
-pub(super) fn input(arguments: &str) -> String {
+pub(in crate::model) fn input(arguments: &str) -> String {
     if arguments.trim().is_empty() {
         return "{}".to_owned();
     }

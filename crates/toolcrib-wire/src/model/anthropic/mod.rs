@@ -5,7 +5,7 @@ mod message;
 mod request;
 mod stream;
 
-pub(super) use block::view;
+pub(super) use block::{input, view};
 pub(super) use message::read_message;
 pub(super) use request::{write_head, write_items, write_tail};
 pub(super) use stream::MessageStream;

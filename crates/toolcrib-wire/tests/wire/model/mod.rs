@@ -11,9 +11,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
 use toolcrib_tool::ToolResult;
 use toolcrib_wire::model::{
     Answer, DecoderSettings, Item, ModelError, ModelEvent, ModelItem, StreamDecoder, View, Wire,
+    read_answer,
 };
 
 /// The recorded streams of a wire, with their names; they are the seeds of its fuzz target, too.
@@ -89,4 +91,59 @@ fn result(id: &str) -> Item {
 
 fn items(items: Vec<ModelItem>) -> Vec<Item> {
     items.into_iter().map(Item::from).collect()
+}
+
+/// The body of an answer with one call of `login`, whose id is this.
+fn body_with_call(wire: Wire, id: &str) -> String {
+    let body = match wire {
+        Wire::Chat => {
+            json!({"choices": [{"finish_reason": "tool_calls", "message": {"tool_calls": [
+                {"id": id, "type": "function", "function": {"name": "login", "arguments": "{\"password\":\"hunter\"}"}}
+            ]}}]})
+        }
+        Wire::Responses => json!({"status": "completed", "output": [
+            {"type": "function_call", "call_id": id, "name": "login", "arguments": "{\"password\":\"hunter\"}"}
+        ]}),
+        _ => json!({"type": "message", "role": "assistant", "stop_reason": "tool_use", "content": [
+            {"type": "tool_use", "id": id, "name": "login", "input": {"password": "hunter"}}
+        ]}),
+    };
+    body.to_string()
+}
+
+#[test]
+fn an_id_that_is_too_long_for_logs_is_replaced_in_the_call_and_in_what_goes_back() {
+    for &wire in Wire::ALL {
+        let own = |id: &str| {
+            let body = body_with_call(wire, id);
+            let answer = read_answer(wire, body.as_bytes(), &settings()).unwrap();
+            let item = answer.items.iter().find(|item| matches!(item.view(), View::Call(_)));
+            let raw: serde_json::Value = serde_json::from_str(item.unwrap().raw()).unwrap();
+            let raw = raw.get("call_id").or_else(|| raw.get("id")).unwrap().clone();
+            let id = answer.calls().next().unwrap().id.to_string();
+            assert_eq!(raw, id.as_str(), "{wire}");
+            id
+        };
+        let longest = "ü".repeat(256);
+        assert_eq!(own(&longest), longest, "{wire}");
+        assert_eq!(own(&"y".repeat(257)), "made_0", "{wire}");
+        assert_eq!(own(&"y".repeat(70_000)), "made_0", "{wire}");
+    }
+}
+
+#[test]
+fn a_call_with_other_arguments_has_nothing_of_the_first_ones() {
+    for &wire in Wire::ALL {
+        let body = body_with_call(wire, "call_a");
+        let answer = read_answer(wire, body.as_bytes(), &settings()).unwrap();
+        for arguments in [r#"{"password":"[redacted]"}"#, r#""[9 bytes that are not JSON]""#] {
+            let call = answer.items.iter().find(|item| matches!(item.view(), View::Call(_)));
+            let other = call.unwrap().with_arguments(arguments);
+            assert!(!format!("{other:?}").contains("hunter"), "{wire}: {other:?}");
+            let stored = serde_json::to_string(&other).unwrap();
+            assert_eq!(serde_json::from_str::<ModelItem>(&stored).unwrap(), other, "{wire}");
+            let View::Call(call) = other.view() else { panic!("{wire}: no call") };
+            assert_eq!((call.name.as_str(), call.arguments.as_str()), ("login", arguments));
+        }
+    }
 }

@@ -5,11 +5,11 @@ use std::io::{IsTerminal as _, stderr, stdout};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use toolcrib::Executor;
 use toolcrib::agent::{AgentEvent, JournalEntry};
 use toolcrib::core::events::{Event, Payload};
 use toolcrib::tool::{ToolResult, fully_visible, fully_visible_text};
 use toolcrib::wire::model::{ModelEvent, ModelItem, View};
+use toolcrib::{Executor, TurnOptions};
 
 use super::super::journals::StoredRun;
 use super::live::LiveOutput;
@@ -77,7 +77,10 @@ impl Progress {
 
     /// The person has changed the arguments of a call.
     pub(super) fn change_arguments(&self, run: &str, call: &str, tool: &str, arguments: &str) {
-        self.state().calls.insert(key(run, call), shown_call(tool, arguments));
+        let turn = self.tools.turn(TurnOptions::default());
+        let hidden = turn.hidden_arguments(tool, arguments);
+        let shown = shown_call(tool, hidden.as_deref().unwrap_or(arguments));
+        self.state().calls.insert(key(run, call), shown);
     }
 
     /// A call that waits, and that another process may have begun.

@@ -13,7 +13,6 @@ mod error;
 mod event;
 mod masked;
 mod preview;
-mod removal;
 mod report;
 mod request;
 mod requests;

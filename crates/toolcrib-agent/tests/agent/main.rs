@@ -14,7 +14,6 @@ mod limits;
 mod model_faults;
 mod owners;
 mod previews;
-mod reloads;
 mod requests;
 mod restarts;
 mod shutdowns;

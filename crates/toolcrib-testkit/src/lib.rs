@@ -6,6 +6,7 @@
 //!   measurements are comparable.
 //! - [`covering`]: covering arrays, for tests of every pair of conditions.
 //! - [`model_server`]: a scripted model behind HTTP on the loopback interface, with faults, for tests of agents.
+//! - [`served`]: checkers of what a server of OpenAI's APIs sends, written from the specifications.
 //! - [`fuzzing`]: the bodies of the fuzz targets as plain functions, so that a test can run the
 //!   committed seeds without a fuzzer.
 //!
@@ -23,3 +24,4 @@ pub mod fuzzing;
 pub mod model_server;
 pub mod recording;
 pub mod search_tool;
+pub mod served;

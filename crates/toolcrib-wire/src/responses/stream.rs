@@ -72,8 +72,7 @@ impl ResponseStream {
         call: &ToolCall,
         kind: CallKind,
     ) -> Result<Vec<ResponseEvent>, StreamError> {
-        let text = call.arguments().as_str();
-        let arguments = if text.trim().is_empty() { "{}" } else { text };
+        let arguments = arguments_of(call);
         let mut events = self.begin(call.id(), call.name(), kind, Some(arguments))?;
         events.extend(self.arguments(call.id(), arguments)?);
         Ok(events)
@@ -89,10 +88,6 @@ impl ResponseStream {
         name: &str,
         kind: CallKind,
     ) -> Result<Vec<ResponseEvent>, StreamError> {
-        if kind == CallKind::LocalShell {
-            let step = "cannot be opened without its command; prepare it when it is complete";
-            return Err(no_such_step(call_id, &kind, step));
-        }
         self.begin(call_id, name, kind, None)
     }
 
@@ -286,6 +281,31 @@ impl ResponseStream {
         ended.flat_map(|finished| finished.events).collect()
     }
 
+    /// Whether a call can begin, and the command of one for a local shell.
+    pub(super) fn check_begin(
+        &self,
+        call_id: &CallId,
+        kind: &CallKind,
+        arguments: Option<&str>,
+    ) -> Result<Option<Value>, StreamError> {
+        match self.calls.get(call_id) {
+            Some(Some(_)) => return Err(refused(call_id, StreamErrorKind::AlreadyPrepared)),
+            Some(None) => return Err(refused(call_id, StreamErrorKind::AlreadyDone)),
+            None => {}
+        }
+        match (kind, arguments) {
+            (CallKind::LocalShell, Some(arguments)) => {
+                let action = shell::action(arguments);
+                action.map(Some).map_err(|why| refused(call_id, StreamErrorKind::Command(why)))
+            }
+            (CallKind::LocalShell, None) => {
+                let step = "cannot be opened without its command; prepare it when it is complete";
+                Err(no_such_step(call_id, kind, step))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The item and its first events. `arguments` are those that the item contains from the start.
     fn begin(
         &mut self,
@@ -294,18 +314,7 @@ impl ResponseStream {
         kind: CallKind,
         arguments: Option<&str>,
     ) -> Result<Vec<ResponseEvent>, StreamError> {
-        match self.calls.get(call_id) {
-            Some(Some(_)) => return Err(refused(call_id, StreamErrorKind::AlreadyPrepared)),
-            Some(None) => return Err(refused(call_id, StreamErrorKind::AlreadyDone)),
-            None => {}
-        }
-        let action = match (&kind, arguments) {
-            (CallKind::LocalShell, Some(arguments)) => {
-                let action = shell::action(arguments);
-                Some(action.map_err(|why| refused(call_id, StreamErrorKind::Command(why)))?)
-            }
-            _ => None,
-        };
+        let action = self.check_begin(call_id, &kind, arguments)?;
         let mut item = CallItem {
             place: self.numbering.place(kind.id_prefix()),
             call_id: call_id.clone(),
@@ -396,7 +405,13 @@ impl fmt::Debug for ResponseStream {
     }
 }
 
-fn refused(call_id: &CallId, reason: StreamErrorKind) -> StreamError {
+/// The arguments of a call, which are an empty object if the model wrote nothing.
+pub(super) fn arguments_of(call: &ToolCall) -> &str {
+    let text = call.arguments().as_str();
+    if text.trim().is_empty() { "{}" } else { text }
+}
+
+pub(super) fn refused(call_id: &CallId, reason: StreamErrorKind) -> StreamError {
     StreamError { call_id: call_id.clone(), reason }
 }
 

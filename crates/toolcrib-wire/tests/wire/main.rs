@@ -13,3 +13,4 @@ mod results;
 mod rules;
 mod sample;
 mod semantics;
+mod served;

@@ -10,7 +10,8 @@ use super::frame::event_of;
 use super::{Phase, ResponseWriter, StreamEvent};
 use crate::responses::event::ResponseEvent;
 use crate::responses::kind::CallKind;
-use crate::responses::{OutstandingCall, StreamError};
+use crate::responses::stream::{arguments_of, refused};
+use crate::responses::{OutstandingCall, StreamError, StreamErrorKind};
 
 /// The answer that was lost had a call for the client, who may have seen it: the response has to
 /// [fail](ResponseWriter::fail).
@@ -40,7 +41,7 @@ impl ResponseWriter {
     ) -> Result<Vec<StreamEvent>, StreamError> {
         let runs_here = !is_for_client(&kind);
         let kind = self.settings.dialect.kind(kind);
-        let mut out = self.before_item();
+        let mut out = self.before_call(call.id(), &kind, Some(arguments_of(call)))?;
         let events = self.stream.prepare(call, kind)?;
         self.stream.set_runs_here(call.id(), runs_here);
         out.extend(self.shown(events));
@@ -56,7 +57,7 @@ impl ResponseWriter {
     ) -> Result<Vec<StreamEvent>, StreamError> {
         let runs_here = !is_for_client(&kind);
         let kind = self.settings.dialect.kind(kind);
-        let mut out = self.before_item();
+        let mut out = self.before_call(call_id, &kind, None)?;
         let events = self.stream.open(call_id, name, kind)?;
         self.stream.set_runs_here(call_id, runs_here);
         out.extend(self.shown(events));
@@ -104,10 +105,16 @@ impl ResponseWriter {
         self.stream.approved(call_id, request_id)
     }
 
-    /// The call that ran here has its result.
+    /// The call that ran here has its result. One that failed or was cancelled is `failed`, never `incomplete`, since the
+    /// response goes on after it.
     pub fn complete_call(&mut self, result: &ToolResult) -> Result<Vec<StreamEvent>, StreamError> {
-        let finished = self.stream.complete(result)?;
-        Ok(self.shown(finished.events))
+        if result.is_success() {
+            let finished = self.stream.complete(result)?;
+            return Ok(self.shown(finished.events));
+        }
+        let mut events = self.stream.end_arguments(result.call_id());
+        events.extend(self.stream.fail(result)?.events);
+        Ok(self.shown(events))
     }
 
     /// The client has to run the call.
@@ -117,6 +124,17 @@ impl ResponseWriter {
     ) -> Result<(Vec<StreamEvent>, Option<OutstandingCall>), StreamError> {
         let finished = self.stream.hand_over(call_id)?;
         Ok((self.shown(finished.events), finished.outstanding))
+    }
+
+    /// Ends a call without a result. Its item is incomplete, or failed, so that the response has to be incomplete as well.
+    pub fn abandon_call(&mut self, call_id: &CallId) -> Result<Vec<StreamEvent>, StreamError> {
+        let finished = self.stream.abandon(call_id)?;
+        Ok(self.shown(finished.events))
+    }
+
+    /// What the model has written of an open call's arguments.
+    pub fn written(&self, call_id: &CallId) -> Option<&str> {
+        self.stream.calls.get(call_id)?.as_ref().map(|item| item.written.as_str())
     }
 
     /// Whether a call has begun and is not done.
@@ -171,12 +189,21 @@ impl ResponseWriter {
         out.extend(self.shown(events));
     }
 
-    /// An item of a call follows.
-    fn before_item(&mut self) -> Vec<StreamEvent> {
+    /// What comes before the item of a call that can begin.
+    fn before_call(
+        &mut self,
+        call_id: &CallId,
+        kind: &CallKind,
+        arguments: Option<&str>,
+    ) -> Result<Vec<StreamEvent>, StreamError> {
+        if self.is_over() {
+            return Err(refused(call_id, StreamErrorKind::AlreadyDone));
+        }
+        self.stream.check_begin(call_id, kind, arguments)?;
         let mut out = Vec::new();
         self.start(&mut out);
         self.pause_spoken(&mut out);
-        out
+        Ok(out)
     }
 
     /// Events of calls as the client sees them. What is finished is kept like that.

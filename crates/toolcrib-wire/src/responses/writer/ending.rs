@@ -106,12 +106,6 @@ impl ResponseWriter {
     /// Ends what is open: the last item as incomplete, texts before it as they are. A call that was to run here has failed,
     /// and one for the client that is not complete is incomplete wherever it stands.
     fn end_open_items(&mut self, reason: &str, out: &mut Vec<StreamEvent>) {
-        let last = self.stream.numbering.next_output_index.checked_sub(1);
-        while let Some(first) = self.spoken.first() {
-            let is_last = Some(first.place.output_index) == last;
-            let status = if is_last { "incomplete" } else { "completed" };
-            self.end_spoken(0, status, None, None, out);
-        }
         for call_id in self.open_calls() {
             if !self.stream.is_clients(&call_id) {
                 let reason = format!("the call was not run: {reason}");
@@ -121,6 +115,13 @@ impl ResponseWriter {
             } else if let Ok(finished) = self.stream.abandon(&call_id) {
                 out.extend(self.shown(finished.events));
             }
+        }
+        // Their outputs may be further items.
+        let last = self.stream.numbering.next_output_index.checked_sub(1);
+        while let Some(first) = self.spoken.first() {
+            let is_last = Some(first.place.output_index) == last;
+            let status = if is_last { "incomplete" } else { "completed" };
+            self.end_spoken(0, status, None, None, out);
         }
     }
 }

@@ -14,6 +14,7 @@ mod parse_arguments;
 mod preparation_model;
 mod registry_model;
 mod registry_operations;
+mod served_request;
 mod workspace_path;
 
 pub use agent_journal::agent_journal;
@@ -24,6 +25,7 @@ pub use load_manifest::load_manifest;
 pub use model_stream::{anthropic_stream, chat_stream, responses_stream};
 pub use parse_arguments::parse_arguments;
 pub use registry_operations::registry_operations;
+pub use served_request::served_request;
 pub use workspace_path::workspace_path;
 
 /// A target: its name and its body.
@@ -42,4 +44,5 @@ pub const TARGETS: &[Target] = &[
     ("responses_stream", responses_stream),
     ("anthropic_stream", anthropic_stream),
     ("agent_journal", agent_journal),
+    ("served_request", served_request),
 ];

@@ -8,6 +8,7 @@ use serde_json::Value;
 use toolcrib_core::Toolset;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::fingerprint::Fingerprint;
+use toolcrib_core::run::Seq;
 use toolcrib_core::suspension::{ResolutionKind, Suspension};
 use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage, View};
@@ -102,6 +103,11 @@ pub enum JournalEntry {
     /// A client asked something, with its own tools and wishes, which hold until its next request. It has the results of
     /// the calls that were handed to it.
     Requested(Box<ClientRequest>),
+    /// The client removed one of its requests, with what came of it. The model still knows it.
+    RequestRemoved {
+        /// The row of the request.
+        row: Seq,
+    },
     /// Calls of the client's own tools were handed to it. Its next request has their results.
     CallsHandedOver {
         /// The calls.
@@ -311,6 +317,7 @@ impl JournalEntry {
             Self::Started { .. } => "started",
             Self::Input { .. } => "input",
             Self::Requested(_) => "requested",
+            Self::RequestRemoved { .. } => "request_removed",
             Self::CallsHandedOver { .. } => "calls_handed_over",
             Self::Steered { .. } => "steered",
             Self::BudgetNotice { .. } => "budget_notice",

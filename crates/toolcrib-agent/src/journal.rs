@@ -49,6 +49,10 @@ pub(crate) fn entry_of(run: Option<&AgentRun>, row: &JournalRow, body: Value) ->
         },
         // A client need not come back.
         JournalEntry::Finished { .. } | JournalEntry::CallsHandedOver { .. } => step.ending(),
+        // A run at rest stays at rest.
+        JournalEntry::RequestRemoved { .. } if run.is_some_and(AgentRun::is_at_rest) => {
+            step.ending()
+        }
         _ => step,
     })
 }

@@ -6,9 +6,7 @@ use super::control::RunControl;
 use super::driver::Driver;
 use super::{Agent, AgentError, RunReport};
 use crate::entry::JournalEntry;
-use crate::journal;
 use crate::request::ClientRequest;
-use crate::run::AgentRun;
 
 impl Agent {
     /// Begins a run with a client's request, without driving it: it goes on when it is [resumed](Self::resume).
@@ -33,18 +31,29 @@ impl Agent {
         Box::pin(driver.add_request(last, request)).await
     }
 
-    /// A run as it was after row number `last`.
-    pub async fn load_until(&self, run: &RunId, last: Seq) -> Result<AgentRun, AgentError> {
-        // Others' runs do not exist for this identity.
-        self.0.for_run(run).await?;
-        let rows = journal::read_all(&*self.0.journal, run).await?.ok_or(AgentError::Unknown)?;
-        let rows = rows.into_iter().take(usize::try_from(last).unwrap_or(usize::MAX));
-        let corrupt = |source| AgentError::Corrupt { run: run.clone(), source };
-        AgentRun::fold(rows).map_err(corrupt)
+    /// Removes a client's request and what came of it from what is shown, and the run if it was the last one of a run
+    /// that has ended.
+    pub async fn remove_request(&self, run: &RunId, row: Seq) -> Result<(), AgentError> {
+        let agent = self.0.for_run(run).await?;
+        let driver = Driver::load(&agent, run, &RunControl::new()).await?;
+        let report = Box::pin(driver.remove_request(row)).await?;
+        if report.run().requests().next().is_none() && report.outcome().is_some() {
+            self.remove(run).await?;
+        }
+        Ok(())
     }
 }
 
 impl Driver<'_> {
+    async fn remove_request(mut self, row: Seq) -> Result<RunReport, AgentError> {
+        let done = if self.run.has_request(row) {
+            self.append(vec![JournalEntry::RequestRemoved { row }]).await
+        } else {
+            Err(AgentError::Unknown)
+        };
+        self.release(done).await
+    }
+
     async fn add_request(
         mut self,
         last: Seq,

@@ -1,6 +1,6 @@
 //! Applies rows of a journal to a run.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +92,7 @@ impl AgentRun {
             refused_answers: 0,
             noticed: HashSet::new(),
             request: None,
+            requests: BTreeSet::new(),
         })
     }
 
@@ -137,6 +138,9 @@ impl AgentRun {
             entry,
             JournalEntry::Input { .. } | JournalEntry::Requested(_) | JournalEntry::Resumed
         );
+        if let JournalEntry::RequestRemoved { row } = entry {
+            return self.remove_request(row);
+        }
         if self.outcome.is_some() && !may_continue {
             return Err("the run has ended");
         }
@@ -156,6 +160,7 @@ impl AgentRun {
             JournalEntry::Started { .. } => return Err("it begins the run again"),
             JournalEntry::Input { items } => self.input(items)?,
             JournalEntry::Requested(request) => self.request(*request)?,
+            JournalEntry::RequestRemoved { row } => self.remove_request(row)?,
             JournalEntry::CallsHandedOver { calls } => self.hand_over(&calls)?,
             JournalEntry::Steered { items } => {
                 check_messages(&items)?;

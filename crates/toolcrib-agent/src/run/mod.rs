@@ -84,6 +84,8 @@ pub struct AgentRun {
     noticed: HashSet<Limit>,
     /// What the last request of a client asks of the model.
     request: Option<Arc<LastRequest>>,
+    /// The rows of all requests that are not removed.
+    requests: BTreeSet<Seq>,
 }
 
 /// The last request of a client.
@@ -342,6 +344,22 @@ impl AgentRun {
     pub(crate) fn client_tools(&self) -> BTreeSet<String> {
         let tools = self.request.iter().flat_map(|request| &request.settings.tools);
         tools.map(|tool| tool.name.clone()).collect()
+    }
+
+    /// The rows of the requests of clients that are not removed.
+    pub fn requests(&self) -> impl Iterator<Item = Seq> {
+        self.requests.iter().copied()
+    }
+
+    /// Whether a client's request in this row was not removed.
+    pub fn has_request(&self, row: Seq) -> bool {
+        self.requests.contains(&row)
+    }
+
+    /// Whether nothing happens until somebody asks for it: it has ended, or its client has calls.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.outcome.is_some()
+            || self.handed_over().next().is_some() && self.waiting().next().is_none()
     }
 
     /// What the last request of a client asks of the model, and whether no answer has followed yet.

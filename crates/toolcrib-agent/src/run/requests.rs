@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolcrib_core::run::Seq;
 use toolcrib_tool::CallId;
 
 use super::apply::check_messages;
@@ -46,8 +47,14 @@ impl AgentRun {
             self.context.push(input);
         }
         let (row, rounds_before) = (self.version + 1, self.rounds);
+        self.requests.insert(row);
         self.request = Some(Arc::new(LastRequest { row, settings, rounds_before }));
         Ok(())
+    }
+
+    /// The client removes a request.
+    pub(super) fn remove_request(&mut self, row: Seq) -> Result<(), &'static str> {
+        if self.requests.remove(&row) { Ok(()) } else { Err("there is no such request") }
     }
 
     /// The client gets calls of its own tools.

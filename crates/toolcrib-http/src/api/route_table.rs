@@ -368,6 +368,16 @@ fn response_endpoints() -> Vec<Endpoint> {
         .answers_as(OK, "application/json", "The response.", Some(anything))
         .answers_as(OK, EVENTS, "Its events, with `stream`.", None),
         about(Endpoint::new(
+            "delete",
+            "/v1/responses/{id}",
+            "removeResponse",
+            call,
+            delete(responses::remove),
+        ))
+        .summary("Remove a response on which nobody works")
+        .problems([409])
+        .answers_as(OK, "application/json", "It is removed.", Some(anything)),
+        about(Endpoint::new(
             "post",
             "/v1/responses/{id}/cancel",
             "cancelResponse",
@@ -393,6 +403,21 @@ fn response_endpoints() -> Vec<Endpoint> {
         .query("limit", "The maximum number of items. Default 20.", hundred)
         .query("order", "`desc`, the default, or `asc` for the oldest first.", order)
         .answers_as(OK, "application/json", "The items.", Some(anything)),
+        Endpoint::new(
+            "post",
+            "/v1/chat/completions",
+            "createChatCompletion",
+            call,
+            post(responses::complete),
+        )
+        .summary("Ask an agent or a model, as a chat completion of OpenAI's")
+        .header("Idempotency-Key", KEY_HELP, key)
+        .takes::<responses::ChatBody>()
+        .example(r#"{"model": "coder", "messages": [{"role": "user", "content": "Hello."}]}"#)
+        .problems([404, 409, 501])
+        .answers_as(OK, "application/json", "The completion.", Some(anything))
+        .answers_as(OK, EVENTS, "Its chunks, with `stream`.", None)
+        .openai(),
         Endpoint::new("get", "/v1/models", "listModels", call, get(responses::models))
             .summary("The agents and models that a request can name")
             .problems([501])

@@ -53,6 +53,9 @@ pub trait Responses: Send + Sync + 'static {
         id: ResponseId,
     ) -> BoxFuture<'_, Result<Vec<Value>, ApiError>>;
 
+    /// Removes a response on which nobody works. Those that have gone on from it stay as they are.
+    fn remove(&self, client: TurnOptions, id: ResponseId) -> BoxFuture<'_, Result<(), ApiError>>;
+
     /// The models and agents that clients can name.
     fn models(&self) -> Vec<ModelEntry>;
 }
@@ -168,6 +171,15 @@ pub(crate) struct LoggedEvent {
 impl From<StreamEvent> for LoggedEvent {
     fn from(event: StreamEvent) -> Self {
         Self { number: event.sequence_number(), frame: event.into_sse().into() }
+    }
+}
+
+impl LoggedEvent {
+    /// The event as JSON.
+    pub(crate) fn json(&self) -> Value {
+        let text = std::str::from_utf8(&self.frame).unwrap_or_default();
+        let data = text.split_once("data: ").map_or("", |(_, data)| data.trim_end());
+        serde_json::from_str(data).unwrap_or_default()
     }
 }
 

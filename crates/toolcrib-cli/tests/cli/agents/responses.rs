@@ -313,12 +313,21 @@ async fn errors_have_the_shape_of_openai_and_responses_of_others_do_not_exist() 
     assert_eq!((status, &none["error"]["param"]), (400, &json!("model")), "{none}");
     let (status, over) = ask(ADA, &format!("POST {path}/cancel"), None);
     assert_eq!((status, &over["error"]["code"]), (409, &json!("already_over")), "{over}");
+    assert_eq!(ask(EVE, &format!("DELETE {path}"), None).0, 404);
     let (status, failed) = ask(ADA, "POST /v1/responses", Some(&next));
     assert_eq!(
         (status, &failed["status"], &failed["error"]["code"]),
         (200, &json!("failed"), &json!("model_error")),
         "{failed}"
     );
+    let later = format!("/v1/responses/{}", failed["id"].as_str().expect("an id"));
+    let (status, gone) = ask(ADA, &format!("DELETE {path}"), None);
+    assert_eq!((status, &gone["deleted"]), (200, &json!(true)), "{gone}");
+    assert_eq!(ask(ADA, &format!("GET {path}"), None).0, 404);
+    assert_eq!(ask(ADA, &format!("GET {later}"), None).0, 200, "what went on from it stays");
+    assert_eq!(ask(ADA, "GET /v1/runs", None).1["runs"].as_array().map(Vec::len), Some(1));
+    assert_eq!(ask(ADA, &format!("DELETE {later}"), None).0, 200);
+    assert_eq!(ask(ADA, "GET /v1/runs", None).1["runs"], json!([]), "nothing is left");
     let (status, models) = ask(ADA, "GET /v1/models", None);
     let ids: Vec<_> =
         models["data"].as_array().expect("a list").iter().map(|one| one["id"].clone()).collect();
@@ -354,5 +363,62 @@ async fn a_response_in_the_background_goes_on_without_its_client_and_after_its_s
     let later = second.ask(&format!("GET {path}?stream=true&starting_after=2"), None);
     assert_eq!(events(&later.body), all[3..], "the rest comes again");
     assert_eq!(second.ask(&format!("GET {path}"), None).json()["output"], done["output"]);
+    assert_eq!(model.violations(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_completion_has_the_clients_calls_and_hides_those_that_ran_here() {
+    let both = ModelReply::call("say", json!({"text": "hi"})).and_call("look", json!({"at": "y"}));
+    let replies = [
+        both,
+        ModelReply::text("There is a tree.").with_reasoning("A tree, I think."),
+        ModelReply::text("Hello."),
+        ModelReply::text("Half an ans").cut_by_length(),
+    ];
+    let (model, crib) = served(Wire::Chat, replies).await;
+    let server = Http::start(&crib, "");
+    let tool = json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}});
+    let user = json!({"role": "user", "content": "Look at y."});
+    let ask = json!({"model": "default", "messages": [user], "tools": [tool]});
+    let (status, first) = post(&server, "/v1/chat/completions", &ask);
+    let choice = &first["choices"][0];
+    assert_eq!((status, &choice["finish_reason"]), (200, &json!("tool_calls")), "{first}");
+    let calls = choice["message"]["tool_calls"].as_array().expect("calls");
+    assert_eq!((calls.len(), &calls[0]["function"]["name"]), (1, &json!("look")), "{first}");
+
+    let answer = json!({"role": "tool", "tool_call_id": calls[0]["id"], "content": "a tree"});
+    let ask = json!({"model": "default", "messages": [user, choice["message"], answer], "tools": [tool],
+                     "stream": true, "stream_options": {"include_usage": true}});
+    let reply = server.ask("POST /v1/chat/completions", Some(&ask));
+    let chunks = events(&reply.body);
+    let text: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(text, "There is a tree.", "{}", reply.body);
+    assert!(
+        chunks.last().is_some_and(|last| last["usage"]["total_tokens"].is_u64()),
+        "{}",
+        reply.body
+    );
+    assert!(model.requests()[1].body.to_string().contains("a tree"), "the client's output arrives");
+
+    let alone = json!({"model": MODEL, "messages": [user]});
+    let (status, hello) = post(&server, "/v1/chat/completions", &alone);
+    assert_eq!(
+        (status, &hello["choices"][0]["message"]["content"]),
+        (200, &json!("Hello.")),
+        "{hello}"
+    );
+    let (status, cut) = post(&server, "/v1/chat/completions", &alone);
+    assert_eq!((status, &cut["choices"][0]["finish_reason"]), (200, &json!("length")), "{cut}");
+    let unknown = json!({"model": MODEL, "messages": [user, answer]});
+    let (status, refused) = post(&server, "/v1/chat/completions", &unknown);
+    assert_eq!(
+        (status, &refused["error"]["type"]),
+        (400, &json!("invalid_request_error")),
+        "{refused}"
+    );
+    assert_eq!(server.ask("GET /v1/runs", None).json()["runs"], json!([]), "nothing is kept");
     assert_eq!(model.violations(), [""; 0]);
 }

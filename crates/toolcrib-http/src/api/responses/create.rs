@@ -48,7 +48,7 @@ pub(crate) async fn create(
 }
 
 /// A request and its JSON.
-type Asked = (ResponseRequest, Value);
+pub(super) type Asked = (ResponseRequest, Value);
 
 /// A response that is sent event by event.
 async fn streamed(api: &Api, client: &Client, asked: Asked) -> Result<Response, Refused> {
@@ -81,12 +81,13 @@ async fn whole(api: &Api, client: &Client, asked: Asked) -> Result<Response, Ref
 }
 
 /// A response that is being made.
-struct Making {
-    value: Value,
-    log: ResponseLog,
+pub(super) struct Making {
+    /// How it looked before anything was done.
+    pub(super) value: Value,
+    pub(super) log: ResponseLog,
     /// Cancels it.
-    cancel: CancellationToken,
-    work: JoinHandle<()>,
+    pub(super) cancel: CancellationToken,
+    pub(super) work: JoinHandle<()>,
 }
 
 impl Making {

@@ -49,6 +49,13 @@ impl LiveResponses {
             logs.by_id.remove(&oldest);
         }
     }
+
+    /// Forgets the log of a response.
+    pub(super) fn remove(&self, id: &ResponseId) {
+        let mut logs = self.open();
+        logs.forget(id);
+        logs.by_id.remove(id);
+    }
 }
 
 impl Logs {

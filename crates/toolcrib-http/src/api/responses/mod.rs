@@ -1,5 +1,6 @@
 //! OpenAI's Responses API over the runs of agents.
 
+mod chat;
 mod create;
 pub(crate) mod error;
 pub(crate) mod live;
@@ -13,7 +14,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde_json::Value;
 use toolcrib_wire::api::{ApiError, model_list};
-use toolcrib_wire::responses::ItemPage;
+use toolcrib_wire::responses::{ItemPage, deleted};
 
 use crate::api::agent_runs::finished;
 use crate::api::{Api, agent_runs, json};
@@ -21,6 +22,7 @@ use crate::auth::client::Client;
 use crate::{AgentRunStep, ResponseId, Responses, ShownResponse};
 use error::{Refused, not_served};
 
+pub(crate) use chat::{ChatBody, complete};
 pub(crate) use create::{ResponseBody, create};
 pub(crate) use error::ErrorBody;
 
@@ -89,6 +91,24 @@ pub(crate) async fn cancel(
     }
     let (_, response) = shown(&api, &client, &id).await?;
     Ok(json(StatusCode::OK, &response.value))
+}
+
+pub(crate) async fn remove(
+    State(api): State<Api>,
+    Extension(client): Extension<Arc<Client>>,
+    Path(id): Path<String>,
+) -> Result<Response, Refused> {
+    let refused = |error: &ApiError| Refused::new(&api, error);
+    let (known, _) = shown(&api, &client, &id).await?;
+    // Nobody continues it meanwhile.
+    let _work = api.active_runs().begin(&known.run).map_err(|_| {
+        let message = "the response is being made: cancel it first, or wait";
+        refused(&ApiError::invalid(message).with_status(409).with_code("conversation_locked"))
+    })?;
+    let removed = responses(&api)?.remove(client.turn_options(), known.clone()).await;
+    removed.map_err(|error| refused(&error))?;
+    api.live_responses().remove(&known);
+    Ok(json(StatusCode::OK, &deleted(&id)))
 }
 
 pub(crate) async fn input_items(

@@ -15,7 +15,7 @@ use toolcrib_wire::api::{ApiError, SSE_DONE};
 use crate::{ResponseLog, ShownResponse};
 
 /// The interval of comments on a silent stream.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How a client wants a response.
 pub(super) struct Wanted {

@@ -49,6 +49,7 @@ async fn every_answer_matches_the_document() {
     let approve = json!({"id": waiting, "decision": "approve"});
     let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
     let ask = json!({"model": "coder", "input": "Hello."});
+    let chat = json!({"model": "coder", "messages": [{"role": "user", "content": "Hello."}]});
     let steer = json!({"input": "In German, please."});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let rows: Vec<(&str, &str, String, &Value)> = vec![
@@ -87,6 +88,9 @@ async fn every_answer_matches_the_document() {
         ("get", "/v1/responses/{id}", "/v1/responses/resp_1?stream=maybe".into(), &none),
         ("post", "/v1/responses/{id}/cancel", "/v1/responses/resp_1/cancel".into(), &none),
         ("get", "/v1/responses/{id}/input_items", "/v1/responses/r/input_items".into(), &none),
+        ("delete", "/v1/responses/{id}", "/v1/responses/resp_1".into(), &none),
+        ("post", "/v1/chat/completions", "/v1/chat/completions".into(), &ask),
+        ("post", "/v1/chat/completions", "/v1/chat/completions".into(), &chat),
         ("get", "/v1/models", "/v1/models".into(), &none),
         ("get", "/v1/status", "/v1/status".into(), &none),
         ("get", "/v1/stats", "/v1/stats".into(), &none),

@@ -76,6 +76,13 @@ impl Responses for Toolcrib {
         Box::pin(async move { Ok(Segment::load(&self.reader(client), &id).await?.input()) })
     }
 
+    fn remove(&self, client: TurnOptions, id: ResponseId) -> BoxFuture<'_, Result<(), ApiError>> {
+        Box::pin(async move {
+            let removed = Box::pin(self.reader(client).remove_request(&id.run, id.row)).await;
+            removed.map_err(|error| of_run(&id, error))
+        })
+    }
+
     fn models(&self) -> Vec<ModelEntry> {
         let config = self.live_agents().current();
         let agents = config.agents.keys().map(|name| (name.clone(), LABEL.to_owned()));

@@ -50,7 +50,9 @@ impl Segment {
             .filter(|(_, row)| matches!(row.entry, JournalEntry::Requested(_)))
             .map(|(seq, _)| *seq)
             .collect();
-        let at = requests.iter().position(|row| *row == id.row);
+        let is_removed = |row: &JournalRow| matches!(row.entry, JournalEntry::RequestRemoved { row } if row == id.row);
+        let is_removed = rows.iter().any(|(_, row)| is_removed(row));
+        let at = requests.iter().position(|row| *row == id.row && !is_removed);
         let at = at.ok_or_else(|| ApiError::response_not_found(&id.to_string()))?;
         let next = requests.get(at + 1).map(|next| (*next, requests.len() > at + 2));
         if let Some((next, _)) = next {

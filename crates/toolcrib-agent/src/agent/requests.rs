@@ -19,7 +19,7 @@ impl Agent {
 
     /// Adds a client's request to a run that rests, even if it had ended, without driving it. Fails without effect if
     /// its last request is not in row `last`, if the results of the calls that the client has are not all there, or if
-    /// other calls have no answer.
+    /// other calls have no answer; a request without messages can come before decisions on those.
     pub async fn add_request(
         &self,
         run: &RunId,
@@ -61,11 +61,14 @@ impl Driver<'_> {
     ) -> Result<RunReport, AgentError> {
         let problem = if self.run.last_request() == Some(last) {
             let has = |(id, _)| request.results.iter().any(|result| result.call_id() == id);
-            let waits = self.run.outcome().is_none() && self.run.waiting().next().is_some();
+            let is_waiting = self.run.waiting().next().is_some();
+            // Decisions on waiting calls follow.
+            let waits = is_waiting && !(request.input.is_empty() && request.history.is_empty());
             let is_answered = self.run.handed_over().all(has)
                 && request.results.len() == self.run.handed_over().count();
             let is_at_rest = self.run.outcome().is_some()
                 || self.run.paused().is_some()
+                || is_waiting
                 || self.run.handed_over().next().is_some();
             match (is_answered, waits, is_at_rest) {
                 (true, false, true) => None,

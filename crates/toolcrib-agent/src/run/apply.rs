@@ -114,7 +114,11 @@ impl AgentRun {
         let invalid = |problem: &str| InvalidRow { row: number, problem: problem.to_owned() };
         let JournalRow { at, entry } = row;
         let was_active = self.is_active() && !matches!(entry, JournalEntry::Resumed);
-        self.apply_entry(entry).map_err(invalid)?;
+        let applied = match entry {
+            JournalEntry::RequestRemoved { row } => self.remove_request(row),
+            entry => self.apply_entry(entry),
+        };
+        applied.map_err(invalid)?;
         self.hear();
         if was_active {
             self.spent.time += at.since(self.last_at);
@@ -138,29 +142,19 @@ impl AgentRun {
             entry,
             JournalEntry::Input { .. } | JournalEntry::Requested(_) | JournalEntry::Resumed
         );
-        if let JournalEntry::RequestRemoved { row } = entry {
-            return self.remove_request(row);
-        }
         if self.outcome.is_some() && !may_continue {
             return Err("the run has ended");
         }
-        let is_about_waits = matches!(
-            entry,
-            JournalEntry::Finished { .. }
-                | JournalEntry::CallFinished { .. }
-                | JournalEntry::CallSuspended { .. }
-                | JournalEntry::CallResolved { .. }
-                | JournalEntry::ChildFinished { .. }
-                | JournalEntry::Steered { .. }
-        );
+        let is_about_waits = is_about_waits(&entry);
         if self.paused.is_some() && !may_continue && !is_about_waits {
             return Err("the run is paused");
         }
         match entry {
-            JournalEntry::Started { .. } => return Err("it begins the run again"),
+            JournalEntry::Started { .. } | JournalEntry::RequestRemoved { .. } => {
+                return Err("it begins the run again");
+            }
             JournalEntry::Input { items } => self.input(items)?,
             JournalEntry::Requested(request) => self.request(*request)?,
-            JournalEntry::RequestRemoved { row } => self.remove_request(row)?,
             JournalEntry::CallsHandedOver { calls } => self.hand_over(&calls)?,
             JournalEntry::Steered { items } => {
                 check_messages(&items)?;
@@ -522,6 +516,19 @@ impl AgentRun {
         self.paused = None;
         self.outcome = Some(outcome);
     }
+}
+
+/// Whether an entry is about waiting calls, which goes on while a run is paused.
+fn is_about_waits(entry: &JournalEntry) -> bool {
+    matches!(
+        entry,
+        JournalEntry::Finished { .. }
+            | JournalEntry::CallFinished { .. }
+            | JournalEntry::CallSuspended { .. }
+            | JournalEntry::CallResolved { .. }
+            | JournalEntry::ChildFinished { .. }
+            | JournalEntry::Steered { .. }
+    )
 }
 
 pub(super) fn check_messages(items: &[Item]) -> Result<(), &'static str> {

@@ -15,6 +15,10 @@ impl AgentRun {
     pub(super) fn request(&mut self, request: ClientRequest) -> Result<(), &'static str> {
         let ClientRequest { history, results, input, settings, .. } = request;
         check_messages(&input)?;
+        let waits = self.waiting().next().is_some();
+        if waits && !(input.is_empty() && history.is_empty()) {
+            return Err("calls wait for somebody");
+        }
         if self.outcome.is_none() {
             for result in results {
                 let id = result.call_id().clone();
@@ -24,7 +28,9 @@ impl AgentRun {
                 self.update(id.as_str(), CallState::Done(Box::new(result)))?;
             }
             self.end_round();
-            if matches!(self.phase, Phase::Calling { .. }) {
+            if matches!(self.phase, Phase::Calling { .. })
+                && (!waits || self.handed_over().next().is_some())
+            {
                 return Err("calls have no answer yet");
             }
             if matches!(self.phase, Phase::Asking { .. } | Phase::Summarizing { .. }) {
@@ -35,12 +41,14 @@ impl AgentRun {
         }
         self.outcome = None;
         self.begin_budget();
-        self.begin_again();
+        if !waits {
+            self.begin_again();
+        }
         Arc::make_mut(&mut self.call_ids).extend(call_ids(&history).cloned());
         for group in groups(history) {
             self.context.push(group);
         }
-        if !self.context.is_in_pairs() {
+        if !waits && !self.context.is_in_pairs() {
             return Err("its history separates a call from its result");
         }
         if !input.is_empty() {

@@ -86,7 +86,7 @@ impl AgentRuns for Toolcrib {
                     self.agent_of(client, &run).await?.on_event(followed).build()
                 }
             };
-            driven(&agent, &run, step, outside).await
+            driven(&agent, &run, vec![step], outside).await
         })
     }
 
@@ -196,15 +196,20 @@ fn narrowed(own: Budget, wanted: &AgentRunBudget) -> Budget {
     own.within(&limits)
 }
 
-/// Does a step of a run under the control of its clients.
+/// Does steps of a run under the control of its clients.
 pub(super) async fn driven(
     agent: &Agent,
     run: &RunId,
-    step: AgentRunStep,
+    steps: Vec<AgentRunStep>,
     outside: AgentRunControl,
 ) -> Result<(), AgentRunError> {
     let control = RunControl::new();
-    let mut working = pin!(performed(agent, run, step, control.clone()));
+    let mut working = pin!(async {
+        for step in steps {
+            performed(agent, run, step, control.clone()).await?;
+        }
+        Ok(())
+    });
     let AgentRunControl { stopped, mut said, .. } = outside;
     let mut stopped = stopped.fuse();
     let mut recording = FuturesUnordered::new();

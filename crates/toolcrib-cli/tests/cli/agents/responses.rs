@@ -422,3 +422,66 @@ async fn a_chat_completion_has_the_clients_calls_and_hides_those_that_ran_here()
     assert_eq!(server.ask("GET /v1/runs", None).json()["runs"], json!([]), "nothing is kept");
     assert_eq!(model.violations(), [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_somebody() {
+    let replies = [
+        ModelReply::call("note", json!({"text": "x"})),
+        ModelReply::text("Noted."),
+        ModelReply::call("note", json!({"text": "y"})),
+        ModelReply::text("Noted again."),
+    ];
+    let (model, crib) = served(Wire::Responses, replies).await;
+    with_tokens(&crib, "ada: {HASH, rights: [call, approve]}, eve: {HASH, rights: [call]}");
+    let server = Http::start(&crib, "");
+    let ask = |token: &str, line: &str, body: Option<&Value>| {
+        let reply = by(&server, token, line, body);
+        (reply.status, reply.json())
+    };
+    let note = json!({"model": "default", "input": "Note."});
+    let (_, first) = ask(ADA, "POST /v1/responses", Some(&note));
+    let asked = &first["output"][0];
+    assert_eq!(
+        (&first["status"], &asked["type"], &asked["name"]),
+        (&json!("completed"), &json!("mcp_approval_request"), &json!("note")),
+        "{first}"
+    );
+    let next = |input: Value| json!({"model": "default", "previous_response_id": first["id"], "input": input});
+    let (status, pending) = ask(ADA, "POST /v1/responses", Some(&next(json!("Well?"))));
+    assert_eq!((status, &pending["error"]["code"]), (400, &json!("approval_pending")), "{pending}");
+    let answer = |id: &Value| json!([{"type": "mcp_approval_response", "approval_request_id": id, "approve": true}]);
+    let (status, unknown) = ask(ADA, "POST /v1/responses", Some(&next(answer(&json!("mcpr_1")))));
+    assert_eq!(
+        (status, &unknown["error"]["code"]),
+        (400, &json!("unknown_approval_request")),
+        "{unknown}"
+    );
+    let (status, second) = ask(ADA, "POST /v1/responses", Some(&next(answer(&asked["id"]))));
+    assert_eq!((status, text_of(&second)), (200, "Noted."), "{second}");
+    assert_eq!(
+        (&second["output"][0]["type"], &second["output"][0]["output"]),
+        (&json!("mcp_call"), &json!("noted\n")),
+        "{second}"
+    );
+    let shown =
+        ask(ADA, &format!("GET /v1/responses/{}", second["id"].as_str().expect("an id")), None).1;
+    assert_eq!(shown["output"], second["output"]);
+
+    let (_, waits) = ask(EVE, "POST /v1/responses", Some(&note));
+    assert_eq!(
+        (&waits["status"], &waits["incomplete_details"]["reason"]),
+        (&json!("incomplete"), &json!("approval_pending")),
+        "{waits}"
+    );
+    let calls = ask(ADA, "GET /v1/approvals", None).1["approvals"].clone();
+    let path =
+        format!("/v1/approvals/{}", calls[0]["id"].as_str().unwrap_or_else(|| panic!("{calls}")));
+    assert_eq!(ask(ADA, &format!("POST {path}"), Some(&json!({"decision": "approve"}))).0, 200);
+    let path = format!("/v1/responses/{}", waits["id"].as_str().expect("an id"));
+    let reply = by(&server, EVE, &format!("GET {path}?stream=true"), None);
+    let done = &events(&reply.body).last().expect("events")["response"];
+    assert_eq!((&done["status"], text_of(done)), (&json!("completed"), "Noted again."), "{done}");
+    let noted = std::fs::read_to_string(crib.path().join("notes.txt")).expect("the notes");
+    assert_eq!(noted, "x\ny\n", "each ran once");
+    assert_eq!(model.violations(), [""; 0]);
+}

@@ -22,14 +22,13 @@ use toolcrib_wire::chat::{ChatRequest, ChatWriter, FinishReason};
 use toolcrib_wire::model::Usage;
 use toolcrib_wire::responses::{ResponseRequest, ResponseResource};
 
-use super::create::Making;
+use super::create::{Making, read};
 use super::error::Refused;
 use super::stream::KEEP_ALIVE;
 use crate::ResponseLog;
 use crate::api::{Api, json};
 use crate::auth::client::Client;
 use crate::idempotency::Request;
-use crate::serving::request_body::JsonBody;
 
 /// A request for a chat completion, with the members that matter most. All others of the protocol are read as well.
 #[derive(JsonSchema)]
@@ -51,10 +50,9 @@ pub(crate) async fn complete(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refused> {
-    JsonBody::parse(&headers, &body)?;
-    let text = std::str::from_utf8(&body).unwrap_or_default();
+    let (text, _) = read(&api, &headers, &body)?;
     let refused = |error: ApiError| Refused::new(&api, &error);
-    let chat = ChatRequest::read(text).map_err(refused)?;
+    let chat = ChatRequest::read(&text).map_err(refused)?;
     if chat.stream {
         Request::none(&headers)?;
         return chunks(&api, &client, chat).await;

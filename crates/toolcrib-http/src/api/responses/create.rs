@@ -1,5 +1,6 @@
 //! Makes responses.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -19,6 +20,7 @@ use super::error::{Refused, locked};
 use super::{responses, stream};
 use crate::api::agent_runs::active::Work;
 use crate::api::agent_runs::stopped;
+use crate::api::problem::Problem;
 use crate::api::{Api, json};
 use crate::auth::client::Client;
 use crate::idempotency::Request;
@@ -33,10 +35,9 @@ pub(crate) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refused> {
-    JsonBody::parse(&headers, &body)?;
-    let text = std::str::from_utf8(&body).unwrap_or_default();
-    let request = ResponseRequest::read(text).map_err(|error| Refused::new(&api, &error))?;
-    let asked = (request, serde_json::from_str(text).unwrap_or_default());
+    let (text, value) = read(&api, &headers, &body)?;
+    let request = ResponseRequest::read(&text).map_err(|error| Refused::new(&api, &error))?;
+    let asked = (request, value);
     if asked.0.stream {
         Request::none(&headers)?;
         return streamed(&api, &client, asked).await;
@@ -45,6 +46,20 @@ pub(crate) async fn create(
     let own = api.clone();
     let work = async move { whole(&own, &client, asked).await.unwrap_or_else(Response::from) };
     Ok(api.idempotency().once_if(&api, key, Box::pin(work)).await?)
+}
+
+/// A body as text and as JSON. Secrets in it are masked, because the response repeats parts of the request.
+pub(super) fn read<'b>(
+    api: &Api,
+    headers: &HeaderMap,
+    body: &'b Bytes,
+) -> Result<(Cow<'b, str>, Value), Problem> {
+    JsonBody::parse(headers, body)?;
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let masked = api.backend().executor().mask().value(value.clone());
+    let text = if masked == value { text.into() } else { masked.to_string().into() };
+    Ok((text, masked))
 }
 
 /// A request and its JSON.
@@ -91,7 +106,11 @@ pub(super) struct Making {
 }
 
 impl Making {
-    async fn begin(api: &Api, client: &Client, (request, body): Asked) -> Result<Self, Refused> {
+    pub(super) async fn begin(
+        api: &Api,
+        client: &Client,
+        (request, body): Asked,
+    ) -> Result<Self, Refused> {
         let refused = |error: &ApiError| Refused::new(api, error);
         let own = responses(api)?;
         let is_stored = request.store;

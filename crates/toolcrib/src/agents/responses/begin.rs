@@ -6,15 +6,17 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcrib_agent::run::AgentRun;
 use toolcrib_agent::{Agent, AgentBuilder, ClientRequest, JournalEntry, JournalRow};
+use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal, MemoryRuns};
+use toolcrib_core::suspension::Suspension;
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
-use toolcrib_http::{BegunResponse, NewResponse, ResponseId};
+use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId};
 use toolcrib_tool::{ToolOutput, ToolResult};
-use toolcrib_wire::api::ApiError;
+use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::model::Item;
-use toolcrib_wire::responses::{InputKind, ResponseRequest, Submission};
+use toolcrib_wire::responses::{ApprovalAnswer, InputKind, ResponseRequest, Submission};
 
-use super::presenter::Presenter;
+use super::presenter::{Presenter, approval_id};
 use super::segment::{Segment, note};
 use super::settings::{built_ins, metadata, settings};
 use super::{fault, locked, of_run, unusable, work};
@@ -33,7 +35,7 @@ impl Toolcrib {
         client: TurnOptions,
         new: NewResponse,
     ) -> Result<BegunResponse, ApiError> {
-        let NewResponse { mut request, body, previous, may_continue, .. } = new;
+        let NewResponse { mut request, body, previous, may_continue, may_approve } = new;
         check(&request)?;
         let previous = match &previous {
             Some(id) => Some(self.previous(&client, id).await?),
@@ -70,27 +72,30 @@ impl Toolcrib {
                 None => builder,
             })
         };
-        let mut id = None;
+        let (mut id, mut decisions) = (None, Vec::new());
         if let Some(previous) = &previous {
             let state = previous.state()?;
             let is_at_rest = state.outcome().is_some()
                 || state.paused().is_some()
                 || state.handed_over().next().is_some();
             let is_worked_on = !may_continue && (previous.is_tip() || previous.is_before_tip());
-            if state.waiting().next().is_some() && state.outcome().is_none() {
-                return Err(ApiError::invalid("a call of the response waits for approval")
-                    .with_code("approval_pending")
-                    .with_param("previous_response_id"));
-            }
-            if is_worked_on || (previous.is_tip() && !is_at_rest) {
+            let waits = state.waiting().next().is_some();
+            if is_worked_on || (previous.is_tip() && !is_at_rest && !waits) {
                 return Err(locked());
             }
+            decisions = decided(&request, &state, previous.is_tip(), may_approve)?;
             asked.results = results(&request, &state)?;
+            if !decisions.is_empty() && !(request.store && asked.input.is_empty()) {
+                let message = "send the decisions alone and with `store`: the answer comes with their results";
+                return Err(ApiError::invalid(message)
+                    .with_code("approval_pending")
+                    .with_param("input"));
+            }
             let goes_on = previous.is_tip()
                 && request.store
                 && state.agent() == name.to_string()
                 && built_ins(&request).is_empty();
-            if goes_on {
+            if goes_on || !decisions.is_empty() {
                 id = Some(self.added(builder()?.build(), previous, asked.clone()).await?);
             } else {
                 let (old, results) = (state, std::mem::take(&mut asked.results));
@@ -100,6 +105,7 @@ impl Toolcrib {
             }
         } else {
             no_outputs(&request)?;
+            unknown_approvals(request.approvals())?;
         }
         let id = match id {
             Some(id) => id,
@@ -108,7 +114,10 @@ impl Toolcrib {
         let turn = self.executor().turn(options.clone());
         let mut presenter = Presenter::new(&id, work::now(), &request, &asked.settings, turn);
         let events = presenter.begin();
-        Ok(work::begun(id, builder()?, presenter, events))
+        if let Some(previous) = &previous {
+            presenter.take_over(&previous.state()?);
+        }
+        Ok(work::begun(id, builder()?, presenter, events, decisions))
     }
 
     async fn previous(&self, client: &TurnOptions, id: &ResponseId) -> Result<Segment, ApiError> {
@@ -204,9 +213,6 @@ fn check(request: &ResponseRequest) -> Result<(), ApiError> {
             InputKind::Compaction { .. } => {
                 return unsupported(&param, "this server makes no compactions: send the items");
             }
-            InputKind::Approval(_) => {
-                return unsupported(&param, "no call waits for this approval");
-            }
             _ => {}
         }
     }
@@ -229,6 +235,61 @@ fn unknown_outputs<'a>(outputs: impl Iterator<Item = &'a Submission>) -> Result<
     }
     let message = format!("no call waits for the outputs of {}", calls.join(", "));
     Err(ApiError::invalid(message).with_code("unknown_tool_output").with_param("input"))
+}
+
+fn unknown_approvals<'a>(
+    mut answers: impl Iterator<Item = &'a ApprovalAnswer>,
+) -> Result<(), ApiError> {
+    match answers.next() {
+        None => Ok(()),
+        Some(answer) => {
+            let message = format!("no call waits for the approval {:?}", answer.request_id);
+            Err(ApiError::invalid(message)
+                .with_code("unknown_approval_request")
+                .with_param(format!("input[{}].approval_request_id", answer.index)))
+        }
+    }
+}
+
+/// The decisions on all calls that wait for approval; none if no call waits.
+fn decided(
+    request: &ResponseRequest,
+    state: &AgentRun,
+    is_tip: bool,
+    may_approve: bool,
+) -> Result<Vec<AgentRunStep>, ApiError> {
+    let waiting: Vec<&Suspension> = state.waiting().collect();
+    let is_for =
+        |call: &Suspension, answer: &ApprovalAnswer| approval_id(call.id()) == answer.request_id;
+    let is_unknown =
+        |answer: &&ApprovalAnswer| !is_tip || !waiting.iter().any(|call| is_for(call, answer));
+    unknown_approvals(request.approvals().filter(is_unknown))?;
+    let mut steps = Vec::new();
+    for call in waiting {
+        let Some(answer) = request.approvals().find(|answer| is_for(call, answer)) else {
+            let message = format!("the call {} of the response waits for approval", call.call_id());
+            return Err(ApiError::invalid(message)
+                .with_code("approval_pending")
+                .with_param("previous_response_id"));
+        };
+        if !may_approve {
+            let message = "this decision needs the right `approve`";
+            return Err(ApiError::new(ErrorType::Permission, message).with_code("forbidden"));
+        }
+        let decision = if answer.approve {
+            Decision::approve()
+        } else {
+            Decision::deny(
+                answer.reason.clone().unwrap_or_else(|| "the client denied it".to_owned()),
+            )
+        };
+        steps.push(AgentRunStep::Resolve {
+            call: call.id().clone(),
+            resolution: Box::new(decision.into()),
+            may_approve,
+        });
+    }
+    Ok(steps)
 }
 
 /// Without a response before, outputs answer nothing.
@@ -284,9 +345,7 @@ async fn begun(agent: Agent, request: ClientRequest) -> Result<ResponseId, ApiEr
     let none = |error| match error {
         toolcrib_agent::AgentError::Store(error) => {
             let message = error.to_string();
-            ApiError::new(toolcrib_wire::api::ErrorType::Server, message)
-                .with_status(503)
-                .with_code("unavailable")
+            ApiError::new(ErrorType::Server, message).with_status(503).with_code("unavailable")
         }
         error => fault("the response could not be begun", &error),
     };

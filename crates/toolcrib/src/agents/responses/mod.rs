@@ -42,7 +42,7 @@ impl Responses for Toolcrib {
             })?;
             let mut presenter = segment.presenter(self.executor().turn(client))?;
             let events = segment.events(&mut presenter);
-            Ok(work::begun(id, builder, presenter, events))
+            Ok(work::begun(id, builder, presenter, events, Vec::new()))
         })
     }
 
@@ -62,7 +62,7 @@ impl Responses for Toolcrib {
                 // A value may have become a secret since it was stored.
                 value: mask.value(presenter.value()),
                 is_background: segment.is_background()?,
-                goes_on: segment.is_tip() && presenter::goes_on(&state),
+                goes_on: segment.is_tip() && presenter.goes_on(&state),
                 events,
             })
         })

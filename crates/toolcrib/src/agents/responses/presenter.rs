@@ -7,7 +7,7 @@ use toolcrib_agent::run::{AgentRun, FailureReason, Outcome, RunState};
 use toolcrib_agent::{AgentEvent, JournalEntry, RequestSettings};
 use toolcrib_core::Turn;
 use toolcrib_core::events::Event;
-use toolcrib_core::suspension::Waiting;
+use toolcrib_core::suspension::{Suspension, SuspensionId, Waiting};
 use toolcrib_http::{ResponseId, SERVER_STOPPED};
 use toolcrib_tool::{CallId, LOCAL_SHELL, ToolCall};
 use toolcrib_wire::api::StreamEvent;
@@ -43,17 +43,6 @@ struct ShownCall {
     is_open: bool,
 }
 
-/// Whether a run in this state can go on if somebody works on it: it was interrupted, or waits for what may be decided
-/// by now.
-pub(super) fn goes_on(state: &AgentRun) -> bool {
-    match state.state() {
-        RunState::InProgress | RunState::WaitingForSubtask => true,
-        RunState::Paused => state.paused() == Some(SERVER_STOPPED),
-        RunState::RequiresAction => state.waiting().next().is_some(),
-        _ => false,
-    }
-}
-
 impl Presenter {
     pub(super) fn new(
         id: &ResponseId,
@@ -80,6 +69,29 @@ impl Presenter {
             calls: HashMap::new(),
             usage: None,
             is_broken: false,
+        }
+    }
+
+    /// Whether a run in this state can go on if somebody works on it: it was interrupted, or waits for what others may
+    /// have decided by now.
+    pub(super) fn goes_on(&self, state: &AgentRun) -> bool {
+        match state.state() {
+            RunState::InProgress | RunState::WaitingForSubtask => true,
+            RunState::Paused => state.paused() == Some(SERVER_STOPPED),
+            RunState::RequiresAction => {
+                state.waiting().next().is_some() && !self.turn.may_approve()
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes over the calls that waited when the request came.
+    pub(super) fn take_over(&mut self, state: &AgentRun) {
+        for waiting in state.waiting() {
+            if let Some(kind) = self.kind(waiting.tool()) {
+                let (id, call) = (CallId::new(waiting.call_id()), waiting.call());
+                self.calls.insert(id, ShownCall { call, kind, is_open: false });
+            }
         }
     }
 
@@ -329,18 +341,37 @@ impl Presenter {
                 _ => self.writer.incomplete("paused", self.usage),
             };
         }
-        let needs_approval = |call: &Waiting| !matches!(call, Waiting::Pending { .. });
-        if state.waiting().any(|call| needs_approval(call.waiting())) {
-            return match self.is_background {
-                true => Vec::new(),
-                false => self.writer.incomplete("approval_pending", self.usage),
-            };
+        if state.waiting().next().is_some() {
+            return self.waits(state, now);
         }
         if state.handed_over().next().is_some() {
             return self.writer.complete(now, self.usage);
         }
         Vec::new()
     }
+}
+
+impl Presenter {
+    /// The run waits: the client is asked for what it may approve.
+    fn waits(&mut self, state: &AgentRun, now: u64) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        let is_approval = |call: &&Suspension| matches!(call.waiting(), Waiting::Approval { .. });
+        if self.turn.may_approve() && state.waiting().all(|call| is_approval(&call)) {
+            for call in state.waiting() {
+                let (id, arguments) = (approval_id(call.id()), call.shown().arguments.to_string());
+                events.extend(self.writer.request_approval(&id, LABEL, call.tool(), &arguments));
+            }
+            events.extend(self.writer.complete(now, self.usage));
+        } else if !self.is_background {
+            events = self.writer.incomplete("approval_pending", self.usage);
+        }
+        events
+    }
+}
+
+/// The id under which a client is asked for its approval of a waiting call.
+pub(super) fn approval_id(call: &SuspensionId) -> String {
+    format!("mcpr_{}", call.as_str())
 }
 
 /// The events of a step. One that the writer refuses is not shown.

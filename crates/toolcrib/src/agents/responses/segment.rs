@@ -118,6 +118,10 @@ impl Segment {
     /// The events that the rows make.
     pub(super) fn events(&self, presenter: &mut Presenter) -> Vec<StreamEvent> {
         let mut events = presenter.begin();
+        let before = self.rows.iter().filter(|(seq, _)| *seq < self.id.row);
+        if let Ok(state) = AgentRun::fold(before.map(|(_, row)| row.clone())) {
+            presenter.take_over(&state);
+        }
         let own = self.rows.iter().filter(|(seq, _)| *seq > self.id.row);
         for (_, row) in own {
             events.extend(presenter.recorded(&row.entry, row.at.unix_millis() / 1_000));

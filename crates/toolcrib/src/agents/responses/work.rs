@@ -21,12 +21,14 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A response that `presenter` shows, as far as `events` have shown it, and the work that is left.
+/// A response that `presenter` shows, as far as `events` have shown it, and the work that is left:
+/// first decisions on waiting calls.
 pub(super) fn begun(
     id: ResponseId,
     builder: AgentBuilder,
     presenter: Presenter,
     events: Vec<StreamEvent>,
+    decisions: Vec<AgentRunStep>,
 ) -> BegunResponse {
     let (run, value) = (id.run.clone(), presenter.value());
     let work = move |log: ResponseLog, outside: AgentRunControl| {
@@ -47,8 +49,10 @@ pub(super) fn begun(
             }
         };
         let agent = builder.on_event(listener).build();
+        let mut steps = decisions;
+        steps.push(AgentRunStep::Resume);
         let done = async move {
-            let done = driven(&agent, &run, AgentRunStep::Resume, outside).await;
+            let done = driven(&agent, &run, steps, outside).await;
             let state = agent.load(&run).await;
             let mut presenter = shown.lock().unwrap_or_else(PoisonError::into_inner);
             match (done, state) {

@@ -204,9 +204,10 @@ pub(super) async fn driven(
     outside: AgentRunControl,
 ) -> Result<(), AgentRunError> {
     let control = RunControl::new();
-    let mut working = pin!(async {
+    let own = control.clone();
+    let mut working = pin!(async move {
         for step in steps {
-            performed(agent, run, step, control.clone()).await?;
+            performed(agent, run, step, own.clone()).await?;
         }
         Ok(())
     });

@@ -85,15 +85,18 @@ impl Toolcrib {
             }
             decisions = decided(&request, &state, previous.is_tip(), may_approve)?;
             asked.results = results(&request, &state)?;
-            if !decisions.is_empty() && !(request.store && asked.input.is_empty()) {
-                let message = "send the decisions alone and with `store`: the answer comes with their results";
+            let is_same_agent = state.agent() == name.to_string();
+            let is_alone = asked.input.is_empty() && asked.history.is_empty();
+            if !decisions.is_empty() && !(request.store && is_alone && is_same_agent) {
+                let message = "send the decisions alone, with `store` and the same `model`: their results \
+                               come with the answer";
                 return Err(ApiError::invalid(message)
                     .with_code("approval_pending")
                     .with_param("input"));
             }
             let goes_on = previous.is_tip()
                 && request.store
-                && state.agent() == name.to_string()
+                && is_same_agent
                 && built_ins(&request).is_empty();
             if goes_on || !decisions.is_empty() {
                 id = Some(self.added(builder()?.build(), previous, asked.clone()).await?);

@@ -479,7 +479,8 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
     assert_eq!(ask(ADA, &format!("POST {path}"), Some(&json!({"decision": "approve"}))).0, 200);
     let path = format!("/v1/responses/{}", waits["id"].as_str().expect("an id"));
     let reply = by(&server, EVE, &format!("GET {path}?stream=true"), None);
-    let done = &events(&reply.body).last().expect("events")["response"];
+    let all = events(&reply.body);
+    let done = &all.last().expect("events")["response"];
     assert_eq!((&done["status"], text_of(done)), (&json!("completed"), "Noted again."), "{done}");
     let noted = std::fs::read_to_string(crib.path().join("notes.txt")).expect("the notes");
     assert_eq!(noted, "x\ny\n", "each ran once");

@@ -428,6 +428,7 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
     let replies = [
         ModelReply::call("note", json!({"text": "x"})),
         ModelReply::text("Noted."),
+        ModelReply::call("note", json!({"text": "z"})),
         ModelReply::call("note", json!({"text": "y"})),
         ModelReply::text("Noted again."),
     ];
@@ -466,6 +467,15 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
     let shown =
         ask(ADA, &format!("GET /v1/responses/{}", second["id"].as_str().expect("an id")), None).1;
     assert_eq!(shown["output"], second["output"]);
+
+    let chat = json!({"model": "default", "messages": [{"role": "user", "content": "Note."}]});
+    let (status, refused) = ask(ADA, "POST /v1/chat/completions", Some(&chat));
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("approval_pending")), "{refused}");
+    assert_eq!(
+        ask(ADA, "GET /v1/approvals", None).1["approvals"],
+        json!([]),
+        "nobody is asked for it"
+    );
 
     let (_, waits) = ask(EVE, "POST /v1/responses", Some(&note));
     assert_eq!(

@@ -26,6 +26,7 @@ pub(super) struct Presenter {
     turn: Turn,
     settings: RequestSettings,
     is_background: bool,
+    is_stored: bool,
     /// The calls of the last answer by their positions in it.
     streamed: Vec<CallId>,
     /// The calls that are not shown as done.
@@ -65,6 +66,7 @@ impl Presenter {
             turn,
             settings: settings.clone(),
             is_background: request.background,
+            is_stored: request.store,
             streamed: Vec::new(),
             calls: HashMap::new(),
             usage: None,
@@ -105,6 +107,11 @@ impl Presenter {
     /// What clients see now.
     pub(super) fn value(&self) -> Value {
         self.writer.to_value()
+    }
+
+    /// Whether the response is kept when its request has ended.
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored
     }
 
     /// Whether the response cannot be continued, so that the run has to end.
@@ -356,7 +363,9 @@ impl Presenter {
     fn waits(&mut self, state: &AgentRun, now: u64) -> Vec<StreamEvent> {
         let mut events = Vec::new();
         let is_approval = |call: &&Suspension| matches!(call.waiting(), Waiting::Approval { .. });
-        if self.turn.may_approve() && state.waiting().all(|call| is_approval(&call)) {
+        // What is not kept cannot go on after a decision.
+        let may_ask = self.is_stored && self.turn.may_approve();
+        if may_ask && state.waiting().all(|call| is_approval(&call)) {
             for call in state.waiting() {
                 let (id, arguments) = (approval_id(call.id()), call.shown().arguments.to_string());
                 events.extend(self.writer.request_approval(&id, LABEL, call.tool(), &arguments));

@@ -54,15 +54,23 @@ pub(super) fn begun(
         let done = async move {
             let done = driven(&agent, &run, steps, outside).await;
             let state = agent.load(&run).await;
-            let mut presenter = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            match (done, state) {
-                (Ok(()), Ok(report)) => log.push(presenter.rest(report.run())),
-                // Another server works on it.
-                (Err(AgentRunError::Store(StoreError::Claimed { .. })), _) => {}
-                (Err(error), _) => log.push(lost(&mut presenter, &error)),
-                (_, Err(error)) => log.push(lost(&mut presenter, &error)),
+            let is_left = {
+                let mut presenter = shown.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_left = matches!(&state, Ok(report) if report.waiting().next().is_some());
+                match (done, state) {
+                    (Ok(()), Ok(report)) => log.push(presenter.rest(report.run())),
+                    // Another server works on it.
+                    (Err(AgentRunError::Store(StoreError::Claimed { .. })), _) => {}
+                    (Err(error), _) => log.push(lost(&mut presenter, &error)),
+                    (_, Err(error)) => log.push(lost(&mut presenter, &error)),
+                }
+                log.end(presenter.value());
+                is_left && !presenter.is_stored()
+            };
+            // Nobody can go on with it, so nobody needs to decide.
+            if is_left && let Err(error) = agent.cancel(&run, "its request has ended").await {
+                tracing::warn!(%run, %error, "the waiting calls of an ended request were not cancelled");
             }
-            log.end(presenter.value());
         };
         Box::pin(done) as BoxFuture<'static, ()>
     };

@@ -341,6 +341,7 @@ fn agent_run_endpoints() -> Vec<Endpoint> {
 
 /// OpenAI's Responses API.
 fn response_endpoints() -> Vec<Endpoint> {
+    use responses::schema;
     const ID: &str = "The `id` of a response.";
     let call = With(Right::Call);
     let about =
@@ -352,7 +353,7 @@ fn response_endpoints() -> Vec<Endpoint> {
             .takes::<responses::ResponseBody>()
             .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
             .problems([404, 409, 501])
-            .answers_as(OK, "application/json", "The response.", Some(anything))
+            .answers_as(OK, "application/json", "The response.", Some(schema::response))
             .answers_as(OK, EVENTS, "Its events, with `stream`.", None)
             .openai(),
         about(Endpoint::new(
@@ -365,7 +366,7 @@ fn response_endpoints() -> Vec<Endpoint> {
         .summary("A response as it is now")
         .query("stream", "Whether to answer with its events. Default: false.", switch)
         .query("starting_after", "Only events after this number.", number)
-        .answers_as(OK, "application/json", "The response.", Some(anything))
+        .answers_as(OK, "application/json", "The response.", Some(schema::response))
         .answers_as(OK, EVENTS, "Its events, with `stream`.", None),
         about(Endpoint::new(
             "delete",
@@ -376,7 +377,7 @@ fn response_endpoints() -> Vec<Endpoint> {
         ))
         .summary("Remove a response on which nobody works")
         .problems([409])
-        .answers_as(OK, "application/json", "It is removed.", Some(anything)),
+        .answers_as(OK, "application/json", "It is removed.", Some(schema::removed)),
         about(Endpoint::new(
             "post",
             "/v1/responses/{id}/cancel",
@@ -386,7 +387,7 @@ fn response_endpoints() -> Vec<Endpoint> {
         ))
         .summary("Cancel a response that is being made")
         .problems([409])
-        .answers_as(OK, "application/json", "The response.", Some(anything)),
+        .answers_as(OK, "application/json", "The response.", Some(schema::response)),
         about(Endpoint::new(
             "get",
             "/v1/responses/{id}/input_items",
@@ -402,7 +403,7 @@ fn response_endpoints() -> Vec<Endpoint> {
         )
         .query("limit", "The maximum number of items. Default 20.", hundred)
         .query("order", "`desc`, the default, or `asc` for the oldest first.", order)
-        .answers_as(OK, "application/json", "The items.", Some(anything)),
+        .answers_as(OK, "application/json", "The items.", Some(schema::list)),
         Endpoint::new(
             "post",
             "/v1/chat/completions",
@@ -415,13 +416,13 @@ fn response_endpoints() -> Vec<Endpoint> {
         .takes::<responses::ChatBody>()
         .example(r#"{"model": "coder", "messages": [{"role": "user", "content": "Hello."}]}"#)
         .problems([404, 409, 501])
-        .answers_as(OK, "application/json", "The completion.", Some(anything))
+        .answers_as(OK, "application/json", "The completion.", Some(schema::completion))
         .answers_as(OK, EVENTS, "Its chunks, with `stream`.", None)
         .openai(),
         Endpoint::new("get", "/v1/models", "listModels", call, get(responses::models))
             .summary("The agents and models that a request can name")
             .problems([501])
-            .answers_as(OK, "application/json", "The list.", Some(anything))
+            .answers_as(OK, "application/json", "The list.", Some(schema::list))
             .openai(),
     ]
 }

@@ -4,6 +4,7 @@ mod chat;
 mod create;
 pub(crate) mod error;
 pub(crate) mod live;
+pub(crate) mod schema;
 mod stream;
 
 use std::sync::Arc;

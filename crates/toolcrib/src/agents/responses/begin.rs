@@ -48,12 +48,11 @@ impl Toolcrib {
         }
         let model = request.model.clone().ok_or_else(|| ApiError::missing("model"))?;
         let name = self.named(&model)?;
-        let options = self.options_of(client.clone(), &name, &request);
+        let options = options_of(client.clone(), &name, &request);
         let agent = || self.agent(&name, options.clone()).map_err(|error| unusable(&model, &error));
         let settings = settings(&request, &agent()?.build().tools())?;
         let history = request.history(CLIENT);
-        let mut asked =
-            ClientRequest { note: self.note(&body, &request), settings, ..with(history) };
+        let mut asked = ClientRequest { note: kept(&body, &request), settings, ..with(history) };
 
         let store: Option<Arc<dyn Journal>> =
             (!request.store).then(|| Arc::new(MemoryRuns::new()) as _);
@@ -87,7 +86,8 @@ impl Toolcrib {
             asked.results = results(&request, &state)?;
             let is_same_agent = state.agent() == name.to_string();
             let is_alone = asked.input.is_empty() && asked.history.is_empty();
-            if !decisions.is_empty() && !(request.store && is_alone && is_same_agent) {
+            let may_decide = request.store && is_alone && is_same_agent;
+            if !decisions.is_empty() && !may_decide {
                 let message = "send the decisions alone, with `store` and the same `model`: their results \
                                come with the answer";
                 return Err(ApiError::invalid(message)
@@ -137,45 +137,6 @@ impl Toolcrib {
             return Ok(AgentName::Entry(model.to_owned()));
         }
         model.parse().map(AgentName::Model).map_err(|_: &str| ApiError::model_not_found(model))
-    }
-
-    /// The options of the client. A model alone has the tools of the request only, of which those of the server are
-    /// selected by their jobs.
-    fn options_of(
-        &self,
-        client: TurnOptions,
-        name: &AgentName,
-        request: &ResponseRequest,
-    ) -> TurnOptions {
-        if matches!(name, AgentName::Entry(_)) {
-            return client;
-        }
-        // A toolset that includes nothing by name would include everything.
-        let none = Toolset::new().include(ToolFilter::new().name(""));
-        let selected = built_ins(request);
-        let tools =
-            selected.iter().fold(none, |set, (_, name)| set.include(ToolFilter::new().name(*name)));
-        let tools = if selected.is_empty() { tools } else { tools.with_read_output() };
-        client.narrow(&tools)
-    }
-
-    /// What is kept of a request to show it again.
-    fn note(&self, body: &Value, request: &ResponseRequest) -> Value {
-        let mut body = body.clone();
-        if let Some(members) = body.as_object_mut() {
-            members.remove("input");
-            if let Some(model) = &request.model {
-                members.insert("model".to_owned(), model.as_str().into());
-            }
-        }
-        let mut made = 0_u32;
-        let base = toolcrib_core::run::RunId::random().map(|id| id.to_string()).unwrap_or_default();
-        let mut new_id = |prefix: &str| {
-            made += 1;
-            format!("{prefix}{base}{made:04x}")
-        };
-        let input = request.input.iter().map(|item| item.to_value(&mut new_id)).collect();
-        note(body, input)
     }
 
     /// Adds a request to the run of the response before.
@@ -355,4 +316,38 @@ async fn begun(agent: Agent, request: ClientRequest) -> Result<ResponseId, ApiEr
     let report = begun.map_err(none)?;
     let row = report.run().last_request().unwrap_or_default();
     Ok(ResponseId { run: report.id().clone(), row })
+}
+
+/// The options of the client. A model alone has the tools of the request only, of which those of the server are
+/// selected by their jobs.
+fn options_of(client: TurnOptions, name: &AgentName, request: &ResponseRequest) -> TurnOptions {
+    if matches!(name, AgentName::Entry(_)) {
+        return client;
+    }
+    // A toolset that includes nothing by name would include everything.
+    let none = Toolset::new().include(ToolFilter::new().name(""));
+    let selected = built_ins(request);
+    let tools =
+        selected.iter().fold(none, |set, (_, name)| set.include(ToolFilter::new().name(*name)));
+    let tools = if selected.is_empty() { tools } else { tools.with_read_output() };
+    client.narrow(&tools)
+}
+
+/// What is kept of a request to show it again.
+fn kept(body: &Value, request: &ResponseRequest) -> Value {
+    let mut body = body.clone();
+    if let Some(members) = body.as_object_mut() {
+        members.remove("input");
+        if let Some(model) = &request.model {
+            members.insert("model".to_owned(), model.as_str().into());
+        }
+    }
+    let mut made = 0_u32;
+    let base = toolcrib_core::run::RunId::random().map(|id| id.to_string()).unwrap_or_default();
+    let mut new_id = |prefix: &str| {
+        made += 1;
+        format!("{prefix}{base}{made:04x}")
+    };
+    let input: Vec<Value> = request.input.iter().map(|item| item.to_value(&mut new_id)).collect();
+    note(&body, &input)
 }

@@ -20,7 +20,7 @@ const REQUEST: &str = "request";
 const INPUT: &str = "input";
 
 /// What is kept of a request beside what the run needs: the request itself, and its input as it is listed.
-pub(super) fn note(request: Value, input: Vec<Value>) -> Value {
+pub(super) fn note(request: &Value, input: &[Value]) -> Value {
     serde_json::json!({REQUEST: request, INPUT: input})
 }
 

@@ -36,16 +36,16 @@ pub(super) fn begun(
         let (shown, broken) = (Arc::new(Mutex::new(presenter)), Arc::new(Notify::new()));
         let outside = stopped_by(outside, Arc::clone(&broken));
         let follows = followed(run.clone(), outside.followers.clone());
-        let (own, presenter, shows, stops) = (run.clone(), Arc::clone(&shown), log.clone(), broken);
+        let (own, presenter, sink, breaks) = (run.clone(), Arc::clone(&shown), log.clone(), broken);
         let listener = move |event: &AgentEvent<'_>| {
             follows(event);
             if *event.run() != own {
                 return;
             }
             let mut presenter = presenter.lock().unwrap_or_else(PoisonError::into_inner);
-            shows.push(presenter.event(event, now()));
+            sink.push(presenter.event(event, now()));
             if presenter.is_broken() {
-                stops.notify_one();
+                breaks.notify_one();
             }
         };
         let agent = builder.on_event(listener).build();

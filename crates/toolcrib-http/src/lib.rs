@@ -10,6 +10,7 @@ mod serving;
 mod settings;
 pub use api::reports;
 
+pub use crate::auth::client::of_anyone;
 pub use crate::auth::right::Right;
 pub use crate::auth::token::{InvalidToken, InvalidTokenHash, Token, TokenHash};
 pub use crate::idempotency::memory::MemoryAnswers;

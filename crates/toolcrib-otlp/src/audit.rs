@@ -28,7 +28,7 @@ const ADDRESSES: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP
 /// Bytes of one request at most, apart from a record that is larger alone.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// A longer record is sent without its arguments.
+/// A longer record is sent without its arguments, or in brief.
 const RECORD_BYTES: usize = 256 * 1024;
 
 /// How long a request may take that begins after the end.
@@ -193,13 +193,14 @@ async fn end_of(state: &DeliveryState) {
     }
 }
 
-/// The JSON of a record, without its arguments if it is too long.
+/// The JSON of a record; if it is too long, without its arguments, or else in brief.
 fn body(record: &AuditRecord) -> String {
-    let text = record.to_json();
-    if text.len() <= RECORD_BYTES {
-        return text;
-    }
-    record.without_arguments("the collector").map_or(text, |short| short.to_json())
+    let fits = |text: &String| text.len() <= RECORD_BYTES;
+    let receiver = "the collector";
+    Some(record.to_json())
+        .filter(fits)
+        .or_else(|| Some(record.without_arguments(receiver)?.to_json()).filter(fits))
+        .unwrap_or_else(|| record.in_brief(receiver).to_json())
 }
 
 /// Notes the statuses of the collector's answers, and how many records it rejected.

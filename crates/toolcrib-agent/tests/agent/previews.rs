@@ -1,5 +1,6 @@
 //! What viewers see of calls: while a model writes them, of tools whose output is special, and of sensitive arguments.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -279,7 +280,7 @@ async fn arguments_that_a_tool_declares_sensitive_are_hidden_from_every_view_and
             .on_event(move |event| {
                 let value = event.to_value().unwrap_or_default();
                 let mut seen = record.lock().unwrap();
-                seen.push_str(&format!("{value}\n{event:?}\n"));
+                writeln!(seen, "{value}\n{event:?}").unwrap();
             })
             .build();
         let report = agent.run("Log in.").await.unwrap();

@@ -115,7 +115,7 @@ impl VisibleEvents {
 }
 
 /// The tenant and the user of an identity.
-fn names(identity: &str) -> Option<[Option<Value>; 2]> {
+pub(crate) fn names(identity: &str) -> Option<[Option<Value>; 2]> {
     serde_json::from_str(identity).ok()
 }
 

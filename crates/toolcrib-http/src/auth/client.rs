@@ -12,6 +12,7 @@ use toolcrib_core::{Executor, Toolset, Turn, TurnOptions};
 use toolcrib_mcp::{McpHttpOptions, McpHttpService, McpServer};
 use toolcrib_tool::{ContextValues, Identity};
 
+use crate::api::events::names;
 use crate::auth::client_limits::ClientLimits;
 use crate::auth::entitlement::{AdmittedRequest, Authority, Entitlement};
 use crate::settings::ClientConfig;
@@ -334,7 +335,8 @@ impl ClientFactory {
             // Any local process can connect, so operations and decisions need a token.
             let rights = vec![Right::Call, Right::Observe];
             let who = ClientIdentity { name: ANYONE, key_owner: ANYONE.into(), rights };
-            let anyone = self.client(who, host_turn()?, config, None);
+            let turn = of_anyone(host_turn()?, self.factory.backend.executor());
+            let anyone = self.client(who, turn, config, None);
             return Ok(Clients::Anyone(kept(anyone)));
         }
         let mut clients = Vec::new();
@@ -435,6 +437,17 @@ impl ClientFactory {
             turn,
             token_key,
         }
+    }
+}
+
+/// The options of turns of whoever uses a server without a token. They have an identity of their own, `anyone`, so that
+/// nothing that is kept for the operator or for the command line is theirs, unless `turn` states a user.
+pub fn of_anyone(turn: TurnOptions, executor: &Executor) -> TurnOptions {
+    let stated = executor.turn(turn.clone());
+    let user = names(stated.identity()).and_then(|[_, user]| user);
+    match user {
+        Some(_) => turn,
+        None => turn.identity(Identity::user(ANYONE)),
     }
 }
 

@@ -139,9 +139,26 @@ impl Toolcrib {
                 Ok(self.with_journal(builder))
             }
             AgentName::Entry(entry) => {
-                self.entry(&config, entry, options, &mut SubAgents::default())
+                self.entry(&config, entry, None, options, &mut SubAgents::default())
             }
         }
+    }
+
+    /// Starts to build an entry of `agents` as [`agent`](Self::agent) does, with another model in the place of its own
+    /// and of those that it falls back to.
+    pub fn agent_with_model(
+        &self,
+        entry: &str,
+        model: Arc<dyn ModelClient>,
+        options: TurnOptions,
+    ) -> Result<AgentBuilder, AgentSetupError> {
+        let config = self.live_agents().current();
+        self.entry(&config, entry, Some(model), options, &mut SubAgents::default())
+    }
+
+    /// A model of a provider of the config.
+    pub fn model_client(&self, name: &ModelName) -> Result<Arc<dyn ModelClient>, AgentSetupError> {
+        self.model(&self.live_agents().current(), name)
     }
 
     /// Starts to build an entry of `agents`, with its sub-agents.
@@ -149,6 +166,7 @@ impl Toolcrib {
         &self,
         config: &live::AgentSettings,
         name: &str,
+        other_model: Option<Arc<dyn ModelClient>>,
         options: TurnOptions,
         others: &mut SubAgents,
     ) -> Result<AgentBuilder, AgentSetupError> {
@@ -167,7 +185,9 @@ impl Toolcrib {
             compaction = compaction.model(self.model(config, model)?);
         }
         let limits = if starts_others { config.sub_agent.limits() } else { none_below() };
-        let builder = Agent::builder(self.executor().clone(), self.model(config, &own.model)?)
+        let fallback = if other_model.is_some() { &[][..] } else { &own.fallback[..] };
+        let model = other_model.map_or_else(|| self.model(config, &own.model), Ok)?;
+        let builder = Agent::builder(self.executor().clone(), model)
             .name(name)
             .budget(own.budget(&config.agent))
             .turn_options(options)
@@ -189,7 +209,7 @@ impl Toolcrib {
         if let Some(schema) = &own.output_schema {
             builder = builder.output_schema(schema.as_value()).map_err(AgentSetupError::other)?;
         }
-        for model in &own.fallback {
+        for model in fallback {
             builder = builder.fallback(self.model(config, model)?);
         }
         for other in &own.sub_agents {
@@ -217,7 +237,7 @@ impl Toolcrib {
             };
             options = options.toolset(without_tools(toolset));
         }
-        let agent = self.entry(config, name, options, others)?.build();
+        let agent = self.entry(config, name, None, options, others)?.build();
         others.built.insert(name.to_owned(), agent.clone());
         Ok(agent)
     }
@@ -244,7 +264,10 @@ impl Toolcrib {
         let endpoint = self.endpoint(name.provider(), provider, name.model())?;
         let own = provider.models.get(name.model()).cloned().unwrap_or_default();
         let capabilities = provider.capabilities.clone();
+        // Journals and events name it by the config, not by an address that clients have no business to know.
+        let source = name.to_string();
         let endpoint = endpoint.timeouts(provider.limits.timeouts()).configure(move |head| {
+            head.source = source.into();
             head.stream = capabilities.stream;
             head.accepts_media = capabilities.media;
             head.prompt_cache = capabilities.prompt_cache;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use toolcrib::Toolcrib;
 use toolcrib::agent::model::ScriptedModel;
 use toolcrib::agent::run::AgentRun;
 use toolcrib::agent::{Agent, AgentError, JournalEntry, JournalRow};
@@ -11,6 +10,7 @@ use toolcrib::core::run::{RunCursor, RunId};
 use toolcrib::core::suspension::StoreError;
 use toolcrib::tool::fully_visible;
 use toolcrib::wire::model::{Item, Role};
+use toolcrib::{Toolcrib, TurnOptions};
 
 /// The runs or rows that are read at a time.
 const PAGE: usize = 256;
@@ -19,9 +19,53 @@ const PAGE: usize = 256;
 pub(super) struct StoredRun {
     pub(super) id: RunId,
     pub(super) rows: Vec<JournalRow>,
+    /// Whose it is.
+    owner: RunOwner,
+}
+
+/// Whose runs the command line knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunOwner {
+    /// Its own, and the operator's.
+    Own,
+    /// Those of a server's clients without a token.
+    Anyone,
+}
+
+impl RunOwner {
+    const ALL: [Self; 2] = [Self::Own, Self::Anyone];
+
+    /// Turn options on whose behalf these runs are.
+    fn options(self, crib: &Toolcrib, options: TurnOptions) -> TurnOptions {
+        match self {
+            Self::Own => options,
+            Self::Anyone => toolcrib::http::of_anyone(options, crib.executor()),
+        }
+    }
+
+    /// An agent that asks no model, to read and cancel runs.
+    fn reader(self, crib: &Toolcrib) -> Agent {
+        let options = self.options(crib, crib.turn_options().client("command line"));
+        let builder = Agent::builder(crib.executor().clone(), Arc::new(ScriptedModel::new([])))
+            .turn_options(options);
+        match crib.runs() {
+            Some(journal) => builder.journal(Arc::clone(journal)).build(),
+            None => builder.build(),
+        }
+    }
 }
 
 impl StoredRun {
+    /// An agent that asks no model, to cancel it.
+    pub(super) fn reader(&self, crib: &Toolcrib) -> Agent {
+        self.owner.reader(crib)
+    }
+
+    /// Turn options on whose behalf it goes on.
+    pub(super) fn options(&self, crib: &Toolcrib, options: TurnOptions) -> TurnOptions {
+        self.owner.options(crib, options)
+    }
+
     /// The state at its end.
     pub(super) fn state(&self) -> anyhow::Result<AgentRun> {
         let folded = AgentRun::fold(self.rows.iter().cloned());
@@ -59,17 +103,7 @@ impl StoredRun {
     }
 }
 
-/// An agent that asks no model, to read and cancel runs of this command line's identity.
-pub(super) fn reader(crib: &Toolcrib) -> Agent {
-    let builder = Agent::builder(crib.executor().clone(), Arc::new(ScriptedModel::new([])))
-        .turn_options(crib.turn_options().client("command line"));
-    match crib.runs() {
-        Some(journal) => builder.journal(Arc::clone(journal)).build(),
-        None => builder.build(),
-    }
-}
-
-/// The runs of this command line's identity, oldest first, without those of sub-agents.
+/// The runs that the command line knows, oldest first, without those of sub-agents.
 pub(super) async fn all(crib: &Toolcrib) -> anyhow::Result<Vec<RunCursor>> {
     listed(crib, false).await
 }
@@ -80,20 +114,28 @@ pub(super) async fn all_with_sub_agents(crib: &Toolcrib) -> anyhow::Result<Vec<R
 }
 
 async fn listed(crib: &Toolcrib, with_sub_agents: bool) -> anyhow::Result<Vec<RunCursor>> {
-    let reader = reader(crib);
-    let mut runs: Vec<RunCursor> = Vec::new();
-    loop {
-        let page = if with_sub_agents {
-            reader.all_runs(runs.last(), PAGE).await?
-        } else {
-            reader.runs(runs.last(), PAGE).await?
-        };
-        let is_last = page.len() < PAGE;
-        runs.extend(page);
-        if is_last {
-            return Ok(runs);
+    let mut all: Vec<RunCursor> = Vec::new();
+    for owner in RunOwner::ALL {
+        let reader = owner.reader(crib);
+        let mut runs: Vec<RunCursor> = Vec::new();
+        loop {
+            let page = if with_sub_agents {
+                reader.all_runs(runs.last(), PAGE).await?
+            } else {
+                reader.runs(runs.last(), PAGE).await?
+            };
+            let is_last = page.len() < PAGE;
+            runs.extend(page);
+            if is_last {
+                break;
+            }
         }
+        all.extend(runs);
     }
+    all.sort();
+    // If the host states a user, that is whose runs all of them are.
+    all.dedup();
+    Ok(all)
 }
 
 /// Whether a text cannot be the id of a run, or a beginning of one.
@@ -129,9 +171,12 @@ pub(super) async fn find(crib: &Toolcrib, named: &str) -> anyhow::Result<StoredR
 
 /// The last run that the command line itself began, rather than a client of a server.
 async fn last(crib: &Toolcrib, runs: &[RunCursor]) -> anyhow::Result<Option<RunId>> {
-    let reader = reader(crib);
+    let reader = RunOwner::Own.reader(crib);
     for run in runs.iter().rev() {
-        let first = reader.rows(run.id(), 0, 1).await?;
+        let first = match reader.rows(run.id(), 0, 1).await {
+            Err(AgentError::Unknown) => continue,
+            first => first?,
+        };
         let begun = first.first().map(|(_, row)| &row.entry);
         if matches!(begun, Some(JournalEntry::Started { for_client: false, .. })) {
             return Ok(Some(run.id().clone()));
@@ -140,17 +185,24 @@ async fn last(crib: &Toolcrib, runs: &[RunCursor]) -> anyhow::Result<Option<RunI
     Ok(None)
 }
 
-/// A run of this command line's identity; those of others do not exist for it.
+/// A run that the command line knows; those of others do not exist for it.
 pub(super) async fn read(crib: &Toolcrib, id: &RunId) -> anyhow::Result<Option<StoredRun>> {
-    let reader = reader(crib);
+    for owner in RunOwner::ALL {
+        if let Some(rows) = read_rows(&owner.reader(crib), id).await? {
+            return Ok(Some(StoredRun { id: id.clone(), rows, owner }));
+        }
+    }
+    Ok(None)
+}
+
+async fn read_rows(reader: &Agent, id: &RunId) -> anyhow::Result<Option<Vec<JournalRow>>> {
     let mut rows: Vec<JournalRow> = Vec::new();
     loop {
         match reader.rows(id, rows.len() as u64, PAGE).await {
-            Ok(page) if page.is_empty() => break,
+            Ok(page) if page.is_empty() => return Ok(Some(rows)),
             Ok(page) => rows.extend(page.into_iter().map(|(_, row)| row)),
             Err(AgentError::Unknown | AgentError::Store(StoreError::Expired)) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Some(StoredRun { id: id.clone(), rows }))
 }

@@ -30,6 +30,53 @@ async fn a_resumed_run_has_no_more_tools_than_it_began_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_model_for_a_run_leaves_it_the_toolset_and_instruction_of_its_agent() {
+    let (server, crib) = served(Wire::Chat, [Reply::text("One."), Reply::text("Two.")]).await;
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    let narrow = "  narrow: {model: script/scripted, toolset: quiet, instruction: Be quiet.}\n";
+    crib.config(&format!("{config}{narrow}toolsets: {{quiet: {{include: [{{names: [nap]}}]}}}}\n"));
+    let run = crib.run(&["run", "--agent", "narrow", "Hello."]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = crib.run(&["run", "--resume", "last", "--model", "script/other", "And then?"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Two.\n"), "{run:?}");
+    for (request, model) in [(0, "scripted"), (1, "other")] {
+        assert_eq!(offered(&server, request), ["nap", "read_output"]);
+        let body = &server.requests()[request].body;
+        assert_eq!((&body["model"], body.to_string().contains("Be quiet.")), (&json!(model), true));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_without_a_token_know_nothing_of_the_operators_runs() {
+    let replies = [Reply::text("Operators."), Reply::text("Theirs.")];
+    let (_model, crib) = served(Wire::Chat, replies).await;
+    let config = std::fs::read_to_string(crib.path().join("config.yml")).expect("a config");
+    let server = Http::start(&crib, "");
+    let begun = server.ask("POST /v1/runs", Some(&json!({"input": "Hello."})));
+    let own = begun.json()["id"].as_str().expect("an id").to_owned();
+    let calls = json!({"calls": [{"tool": "note", "arguments": {"text": "x"}}]});
+    let waiting = server.ask("POST /v1/runs", Some(&calls));
+    let waiting = waiting.json()["id"].as_str().expect("an id").to_owned();
+
+    crib.config(&format!("{config}server: {{no_auth: true}}\n"));
+    let open = Http::start(&crib, "");
+    for run in [&own, &waiting] {
+        for line in ["GET /v1/runs/{}", "GET /v1/runs/{}/items", "POST /v1/runs/{}/cancel"] {
+            let line = line.replace("{}", run);
+            let reply = open.ask(&line, None);
+            assert_eq!(reply.status, 404, "{line}: {}", reply.body);
+        }
+    }
+    assert_eq!(open.ask("GET /v1/runs", None).json()["runs"], json!([]));
+    let theirs = open.ask("POST /v1/runs", Some(&json!({"input": "Hello."})));
+    let theirs = theirs.json()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(server.ask(&format!("GET /v1/runs/{theirs}"), None).status, 404);
+    assert_eq!(server.ask(&format!("GET /v1/runs/{waiting}"), None).status, 200);
+    let listed = crib.run(&["runs", "list", "--json"]);
+    assert!(listed.stdout.contains(&own) && listed.stdout.contains(&theirs), "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_without_a_token_see_no_run_of_the_command_line() {
     let replies = [Reply::call("note", json!({"text": "x"})), Reply::text("Theirs.")];
     let (_model, crib) = served(Wire::Chat, replies).await;

@@ -4,6 +4,7 @@
 //! refused. An [`AuditSink`] takes it without delaying or failing the call, and counts the records
 //! that it loses.
 
+mod brief;
 mod delivery;
 mod masked;
 mod timestamp;
@@ -255,14 +256,6 @@ impl AuditRecord {
             skipped: false,
             duration: Duration::ZERO,
         }
-    }
-
-    /// The record with a note in the place of its arguments, which `receiver` cannot take because of their size. `None`
-    /// if it has none.
-    pub fn without_arguments(&self, receiver: &str) -> Option<Self> {
-        let bytes = self.arguments.as_ref()?.to_string().len();
-        let note = format!("[{bytes} bytes, too large for {receiver}]");
-        Some(Self { arguments: Some(note.into()), ..self.clone() })
     }
 
     /// Sets the caller: tenant and user from the host's values, and the session.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use toolcrib::agent::budget::Spent;
+use toolcrib::agent::model::ModelClient;
 use toolcrib::agent::run::{Outcome, RunState};
 use toolcrib::agent::{Agent, RunReport};
 use toolcrib::agents::{AgentName, AgentSetupError};
@@ -213,10 +214,28 @@ fn agent(
 ) -> anyhow::Result<Agent> {
     let crib = &started.crib;
     let turn = own.toolset.turn_options(crib)?.may_approve(true).client("command line");
+    let turn = match stored {
+        Some(run) => run.options(crib, turn),
+        None => turn,
+    };
     let recorded = stored.map(StoredRun::agent);
     let script =
         own.model.as_deref().or(recorded).and_then(|name| name.strip_prefix(scripted::PREFIX));
-    let builder = if let Some(path) = script {
+    let resumed = own.model.as_deref().zip(recorded).and_then(|(model, name)| {
+        let is_script = name.starts_with(scripted::PREFIX);
+        Some((model, name.parse().ok().filter(|_| !is_script)?))
+    });
+    let builder = if let Some((model, AgentName::Entry(agent))) = resumed {
+        // The other model takes the place of the agent's, and of nothing else of the agent.
+        let model: Arc<dyn ModelClient> = match script {
+            Some(path) => Arc::new(scripted::model(path, stored.map_or(0, StoredRun::answers))?),
+            None => {
+                let name = model.parse().map_err(anyhow::Error::msg)?;
+                crib.model_client(&name).map_err(explained)?
+            }
+        };
+        crib.agent_with_model(&agent, model, turn).map_err(explained)?
+    } else if let Some(path) = script {
         let model = scripted::model(path, stored.map_or(0, StoredRun::answers))?;
         let builder = Agent::builder(crib.executor().clone(), Arc::new(model))
             .name(format!("{}{path}", scripted::PREFIX))

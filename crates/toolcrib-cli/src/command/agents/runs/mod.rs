@@ -187,7 +187,7 @@ async fn cancel(started: &Started, own: &CancelOptions) -> anyhow::Result<Exit> 
         screen::note(format!("the run {} has already ended: {}", run.id, ending(outcome)));
         return Ok(Exit::Failure);
     }
-    let reader = journals::reader(crib);
+    let reader = run.reader(crib);
     let report = match reader.cancel_within(&run.id, own.reason.as_str(), CANCEL_WAIT).await {
         Ok(report) => report,
         Err(AgentError::Store(StoreError::Claimed { process })) => {

@@ -112,13 +112,15 @@ impl AuditTransport for SyslogTransport {
 
     fn send(&mut self, records: &[AuditRecord]) -> Result<usize, AuditSendError> {
         let Some(record) = records.first() else { return Ok(0) };
-        let sent = match self.connection.send(&self.message(record)) {
-            Err(SendError::TooLarge) => match record.without_arguments("syslog") {
-                Some(short) => self.connection.send(&self.message(&short)),
-                None => Err(SendError::TooLarge),
-            },
-            sent => sent,
-        };
+        let mut sent = self.connection.send(&self.message(record));
+        if matches!(sent, Err(SendError::TooLarge))
+            && let Some(short) = record.without_arguments("syslog")
+        {
+            sent = self.connection.send(&self.message(&short));
+        }
+        if matches!(sent, Err(SendError::TooLarge)) {
+            sent = self.connection.send(&self.message(&record.in_brief("syslog")));
+        }
         match sent {
             Ok(()) => Ok(1),
             Err(SendError::TooLarge) => {

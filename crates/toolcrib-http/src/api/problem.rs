@@ -203,7 +203,9 @@ impl From<RunError> for Problem {
                 Self::new(StatusCode::CONFLICT, detail)
             }
             RunError::Redeem(RedeemError::ShuttingDown) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(AFTER_SHUTDOWN)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+                    .retry_after(AFTER_SHUTDOWN)
+                    .nothing_done()
             }
             RunError::Redeem(RedeemError::NotAllowed) => Self::new(StatusCode::FORBIDDEN, detail),
             RunError::Redeem(RedeemError::Store(error)) | RunError::Store(error) => error.into(),

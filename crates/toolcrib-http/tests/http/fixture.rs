@@ -33,6 +33,7 @@ pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) settings: ServerSettings,
+    pub(crate) executor: Executor,
     /// The calls of the tool `wait`.
     pub(crate) waits: Arc<Waits>,
     stop: oneshot::Sender<()>,
@@ -267,6 +268,7 @@ pub(crate) async fn start_with(
 ) -> Running {
     let waits = Arc::<Waits>::default();
     let (crib, mcp) = served_with(Arc::clone(&waits), more);
+    let executor = crib.executor.clone();
     let server = HttpServer::bind(config, crib, mcp).await.unwrap();
     let address = server.local_addr().unwrap();
     let settings = server.settings().unwrap();
@@ -276,5 +278,5 @@ pub(crate) async fn start_with(
             pending::<()>().await;
         }
     }));
-    Running { address, settings, waits, stop, serving }
+    Running { address, settings, executor, waits, stop, serving }
 }

@@ -1,5 +1,7 @@
 //! Repeated requests.
 
+use std::time::Duration;
+
 use serde_json::json;
 use toolcrib_http::ServerConfig;
 
@@ -128,6 +130,24 @@ async fn a_repeated_decision_gets_the_first_answer() {
     let cancel = cancel.with("idempotency-key", "c");
     assert_eq!(cancel.clone().send().await.status, 200);
     assert_eq!(cancel.send().await.header("idempotency-replayed"), Some("true"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_key_is_free_again_after_a_decision_that_a_server_refused_because_it_was_shutting_down() {
+    let server = start(config()).await;
+    let make = Ask::api(server.address, "POST /v1/tools/remove/call");
+    let run = make.json(&json!({"arguments": {}})).send().await.json();
+    let (id, waiting) = (run["id"].as_str().unwrap(), run["waiting"][0]["id"].clone());
+    server.executor.shutdown(Duration::ZERO).await;
+    let approval = json!({"id": waiting, "decision": "approve"});
+    let approval = Ask::api(server.address, &format!("POST /v1/runs/{id}/resolve")).json(&approval);
+    for _ in 0..2 {
+        let refused = approval.clone().with("idempotency-key", "k").send().await;
+        assert_eq!((refused.status, refused.kind().as_str()), (503, "unavailable"));
+        assert_eq!(refused.header("retry-after"), Some("5"));
+        assert_eq!(refused.header("idempotency-replayed"), None);
+    }
     server.end().await;
 }
 

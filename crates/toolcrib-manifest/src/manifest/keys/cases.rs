@@ -52,6 +52,7 @@ pub(in crate::manifest) const EXPECT: Keys = Keys {
         ("exit_status", EXIT),
         ("output", "write the texts that the result must contain: `text_contains: [x]`"),
         ("status", EXIT),
+        ("stderr", "write the texts that the result must contain: `text_contains: [x]`"),
         ("stdout", "write the texts that the result must contain: `text_contains: [x]`"),
     ],
 };

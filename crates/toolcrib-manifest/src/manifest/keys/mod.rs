@@ -328,6 +328,7 @@ pub(super) const RUN: Keys = Keys {
         ("profile", "it belongs to `sandbox`, beside `run`: `sandbox: {profile: workspace}`"),
         ("read", "it belongs to `sandbox`, beside `run`: `sandbox: {read: [/srv/data]}`"),
         ("sandbox", "`sandbox` belongs beside `run`, in the tool"),
+        ("tests", "`tests` belongs beside `run`, in the tool"),
         ("write", "it belongs to `sandbox`, beside `run`: `sandbox: {write: [/srv/data]}`"),
         ("timeout", "the time limit belongs beside `run`: `limits: {timeout: <time>}`"),
     ],

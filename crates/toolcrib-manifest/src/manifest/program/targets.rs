@@ -43,9 +43,9 @@ pub(in crate::manifest) fn chosen(
                 Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(help))
             })),
             name @ ("ssh" | "telnet" | "nc" | "ncat") => {
-                let value = first_operand(name, own).filter(|word| is_at_least(word, scope, Shape::Free));
+                let value = first_operand(name, own).filter(|word| is_free(word, scope));
                 found.extend(value.and_then(|word| {
-                    let argument = whole(word)?;
+                    let argument = whole(word).or_else(|| behind_user(word))?;
                     let message = format!("`{argument}` chooses any machine that `{name}` connects to");
                     Some(Diagnostic::warning("chosen-target", &word.node.span, message).help(
                         "list the machines in an `enum` of the argument, or give it a pattern such as \
@@ -53,7 +53,31 @@ pub(in crate::manifest) fn chosen(
                     ))
                 }));
             }
+            "git" => {
+                let is_asked = |word: &Word<'_>| matches!(word.literal(), Some("clone" | "ls-remote"));
+                let free = own.iter().filter_map(|word| Some((word, free_address(word, scope)?)));
+                // The first one behind the command; a folder may follow.
+                let remote = free.take(1).filter(|_| own.iter().any(is_asked));
+                found.extend(remote.map(|(word, argument)| {
+                    let message = format!("`{argument}` chooses any repository: `git` asks whatever host it names");
+                    Diagnostic::warning("chosen-target", &word.node.span, message).help(format!(
+                        "write scheme and host as literals: \"https://git.example.com/${{args.{argument}}}\"; or give \
+                         the argument a pattern such as `^https://git\\.example\\.com/`"
+                    ))
+                }));
+            }
             name if VERBS.contains(&name) => {
+                found.extend((0..own.len()).filter_map(|at| {
+                    let argument = mounted(own, at)?;
+                    let known = scope.arguments.get(argument)?;
+                    let message = format!("`{argument}` chooses any folder of the machine that the container gets");
+                    (known.shape == Shape::Free).then(|| {
+                        Diagnostic::warning("chosen-target", &own[at].node.span, message).help(
+                            "write the folder as a literal, or the one in which it lies: \"/srv/data/${args.name}\" with \
+                             a pattern such as `^[a-z0-9-]+$`",
+                        )
+                    })
+                }));
                 let place = usize::from(name == "service");
                 let value = own.iter().filter(|word| !is_option(word)).nth(place);
                 let value = value.filter(|word| is_at_least(word, scope, Shape::Word));
@@ -75,6 +99,41 @@ pub(in crate::manifest) fn chosen(
         }
     }
     found
+}
+
+/// The argument behind the name of a user: `ops@${args.host}`.
+fn behind_user<'w>(word: &'w Word<'_>) -> Option<&'w str> {
+    match word.template.pieces.as_slice() {
+        [Piece::Literal(user), Piece::Reference(Reference::Arg(name))] if user.ends_with('@') => {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the machine that a word names is any text.
+fn is_free(word: &Word<'_>, scope: &Scope) -> bool {
+    let name = whole(word).or_else(|| behind_user(word));
+    let known = name.and_then(|name| scope.arguments.get(name));
+    known.is_some_and(|known| known.shape == Shape::Free)
+}
+
+/// The argument with which a word begins that names what a container mounts: `${args.folder}:/data`, also behind
+/// `source=`.
+fn mounted<'w>(own: &'w [Word<'_>], at: usize) -> Option<&'w str> {
+    let before = at.checked_sub(1).and_then(|before| own[before].literal()).unwrap_or_default();
+    let pieces = own[at].template.pieces.as_slice();
+    let is_mount = |option: &str| matches!(option, "-v" | "--volume" | "--mount");
+    match pieces {
+        [Piece::Reference(Reference::Arg(name)), ..] if is_mount(before) => Some(name),
+        [Piece::Literal(start), Piece::Reference(Reference::Arg(name)), ..] => {
+            let option = start.split_once('=').map_or(before, |(option, _)| option);
+            let is_source = start.ends_with("source=") || start.ends_with("src=");
+            let is_attached = matches!(start.as_str(), "-v" | "--volume=");
+            (is_attached || is_source && (is_mount(option) || is_mount(before))).then_some(name)
+        }
+        _ => None,
+    }
 }
 
 /// The argument that a word consists of.

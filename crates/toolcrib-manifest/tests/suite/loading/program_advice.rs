@@ -218,3 +218,61 @@ fn pagers_and_editors_have_no_terminal() {
         assert_eq!(codes(run), 0, "{run}");
     }
 }
+
+/// The warnings of a check about an argument vector with a value `X`, which has this schema.
+fn warnings(schema: &str, argv: &str, more: &str) -> Vec<&'static str> {
+    let manifest = format!(
+        "toolcrib: 1\ntools:\n  - name: t\n    description: Do something that is useful. Read-only.\n    \
+         annotations: {{read_only: true}}\n    input: {{properties: {{x: {schema}}}, required: [x]}}\n    \
+         sandbox: {{profile: workspace+net}}\n    run: {{argv: {}{more}}}\n",
+        argv.replace('X', "${args.x}")
+    );
+    let linted = lint_with("t.yaml", &manifest, &LintContext::default(), &|_| Vec::new());
+    let codes = linted.diagnostics.into_iter().map(|found| found.code);
+    codes
+        .filter(|code| ["chosen-target", "evaluated-variable", "idle-unsafe-argv"].contains(code))
+        .collect()
+}
+
+#[test]
+fn a_value_that_chooses_what_is_reached_is_warned_of_unless_the_author_gives_a_reason() {
+    let vectors = [
+        "[curl, -fsS, '--', 'X']",
+        "[ssh, 'X', uptime]",
+        "[ssh, 'ops@X', uptime]",
+        "[git, clone, 'X', folder]",
+        "[git, ls-remote, '--', 'X']",
+        "[docker, run, --rm, -v, 'X:/data:ro', alpine, ls, /data]",
+        "[docker, run, --mount, 'type=bind,source=X,target=/data', alpine, ls, /data]",
+    ];
+    for argv in vectors {
+        assert_eq!(warnings("{type: string}", argv, ""), ["chosen-target"], "{argv}");
+        assert_eq!(warnings("{enum: [a, b]}", argv, ""), [""; 0], "{argv}");
+        let reason = ", unsafe_argv: any of them is meant";
+        assert_eq!(warnings("{type: string}", argv, reason), [""; 0], "{argv}");
+    }
+    for argv in ["[curl, -fsS, '--', 'X']", "[git, clone, '--', 'X']"] {
+        let named = r"{type: string, pattern: '^https://git\.example\.com/'}";
+        assert_eq!(warnings(named, argv, ""), [""; 0], "{argv}");
+        for open in ["^https?://", "^https://.+$", r"^https://git\.example\.com"] {
+            let open = format!("{{type: string, pattern: '{open}'}}");
+            assert_eq!(warnings(&open, argv, ""), ["chosen-target"], "{argv} {open}");
+        }
+    }
+    for argv in ["[git, clone, 'https://git.example.com/X', folder]", "[git, log, '--', 'X']"] {
+        assert_eq!(warnings("{type: string}", argv, ""), [""; 0], "{argv}");
+    }
+    let idle = ", unsafe_argv: any of them is meant";
+    assert_eq!(warnings("{type: string}", "[ls, '--', 'X']", idle), ["idle-unsafe-argv"]);
+}
+
+#[test]
+fn names_of_files_in_the_text_of_a_shell_are_warned_of() {
+    let spliced = "[find, '.', -name, 'X', -exec, sh, -c, 'wc -l {}', ';']";
+    assert_eq!(
+        warnings("{type: string, pattern: '^[a-z]+$'}", spliced, ""),
+        ["evaluated-variable"]
+    );
+    let passed = "[find, '.', -name, 'X', -exec, sh, -c, 'wc -l \"$1\"', sh, '{}', ';']";
+    assert_eq!(warnings("{type: string, pattern: '^[a-z]+$'}", passed, ""), [""; 0]);
+}

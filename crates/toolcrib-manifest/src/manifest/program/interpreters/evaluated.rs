@@ -52,7 +52,23 @@ pub(in crate::manifest) fn evaluated(
     let mut found = Vec::new();
     for (at, program) in &read.started {
         let after = &words[at + 1..];
-        let Some((false, code)) = text_run(program, after) else { continue };
+        let Some((is_shell, code)) = text_run(program, after) else { continue };
+        let is_found =
+            |(other, name): &(usize, &str)| other < at && known::base_name(name) == "find";
+        if read.started.iter().any(is_found)
+            && code.literal().is_some_and(|text| text.contains("{}"))
+        {
+            let message =
+                "`find` puts the names of files into this text, and a name such as `$(id)` is run";
+            let help =
+                "pass the name behind the text: `-exec`, sh, -c, 'wc -l \"$1\"', sh, \"{}\", \";\"";
+            found.push(
+                Diagnostic::warning("evaluated-variable", &code.node.span, message).help(help),
+            );
+        }
+        if is_shell {
+            continue;
+        }
         let place = after.iter().position(|word| std::ptr::eq(word, code)).unwrap_or_default();
         let is_given = after[place + 1..].iter().any(|word| tainted(word, scope, Shape::Fixed));
         let text = code.literal().unwrap_or_default();

@@ -67,7 +67,8 @@ impl Flow<'_> {
             Kind::End => {
                 self.read = join(self.read, self.source_of(&command.redirections, function));
             }
-            Kind::Expression | Kind::Case | Kind::Pattern => {}
+            Kind::Pattern => command.words.iter().for_each(|word| self.pattern(word, function)),
+            Kind::Expression | Kind::Case => {}
             Kind::Simple => self.simple(command, piped, mentioned),
         }
     }
@@ -196,6 +197,9 @@ impl Flow<'_> {
                     self.expression(&word.range, &shown(word), taint);
                 }
                 continue;
+            }
+            if is(at.checked_sub(1), &["==", "=", "!="]) {
+                self.pattern(word, function);
             }
             let Some(taint) = self.taint(word, function) else { continue };
             if is_name {

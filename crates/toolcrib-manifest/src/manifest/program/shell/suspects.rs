@@ -7,6 +7,7 @@ use super::reader::DECLARATIONS;
 use super::sinks::shown;
 use super::syntax::{Command, Form, Part, Redirection, Variable, Way, Word, split_name};
 use crate::manifest::program::input::written_words;
+use crate::manifest::schema::value_shape::Shape;
 use crate::programs::name_without_version;
 
 /// Variables of bash that are set to what an expression yields.
@@ -211,6 +212,24 @@ impl Flow<'_> {
         let files: Vec<String> = outputs.map(|one| file_name(&one.target)).chain(named).collect();
         for file in files.into_iter().filter(|file| !file.is_empty() && file != "/dev/null") {
             self.files.insert(file, written);
+        }
+    }
+
+    /// Warns of a value that is a pattern, so that `*` in it matches everything.
+    pub(super) fn pattern(&mut self, word: &Word, function: Option<&str>) {
+        for part in &word.parts {
+            let Part::Variable(variable) = part else { continue };
+            let taint = self.taint_of(std::slice::from_ref(part), function);
+            let is_free =
+                taint.is_some_and(|taint| taint.is_by_model && taint.shape == Shape::Free);
+            if is_free && !variable.is_quoted && variable.form == Form::Plain {
+                let message = format!(
+                    "the value of `{}` is a pattern here: `*` matches everything",
+                    variable.name
+                );
+                let help = "put it in double quotes: it is then compared as a text";
+                self.add_warning(&variable.range, "unquoted-variable", message, help, false);
+            }
         }
     }
 

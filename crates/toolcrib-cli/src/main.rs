@@ -7,8 +7,8 @@
 // The library uses these crates; the binary only starts it.
 use {
     anstream as _, anstyle as _, anyhow as _, clap as _, clap_complete as _, clap_mangen as _,
-    comfy_table as _, rustix as _, serde_json as _, similar as _, terminal_size as _, tokio as _,
-    toolcrib as _, toolcrib_builtins as _, toolcrib_sandbox as _, toolcrib_search as _,
+    comfy_table as _, rustix as _, serde as _, serde_json as _, similar as _, terminal_size as _,
+    tokio as _, toolcrib as _, toolcrib_builtins as _, toolcrib_sandbox as _, toolcrib_search as _,
     tracing as _, tracing_subscriber as _,
 };
 

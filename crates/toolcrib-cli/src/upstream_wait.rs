@@ -11,8 +11,8 @@ use toolcrib::mcp::upstream::{
     UPSTREAM_TOOLS_MAX, Upstream, UpstreamState, UpstreamStatus, Upstreams,
 };
 use toolcrib::stores::{DatabasePins, PinnedTools};
-use toolcrib::tool::fully_visible;
 use toolcrib::tool::units::HumanDuration;
+use toolcrib::tool::{ToolEntry, fully_visible};
 
 use crate::screen::{FAINT, STRONG, WARNING, folded_note, note};
 use crate::serving::stop;
@@ -240,8 +240,8 @@ pub(crate) fn not_asked_for(started: &Started, tool: &str) -> Option<String> {
     })
 }
 
-/// What a server said about the pinned definition of a tool: its description, schemas and annotations.
-pub(crate) fn pinned_definition(started: &Started, tool: &str) -> Option<PinnedDefinition> {
+/// A tool of a server that was not asked, as it was pinned, with the words and settings of the manifest.
+pub(crate) fn pinned_tool(started: &Started, tool: &str) -> Option<ToolEntry> {
     let dir = started.config.state.dir.as_ref()?;
     started.manifests.upstreams().filter(|upstream| upstream.may_offer(tool)).find_map(|upstream| {
         let pins = DatabasePins::pinned_tools(dir, upstream.name()).ok()??;
@@ -250,15 +250,8 @@ pub(crate) fn pinned_definition(started: &Started, tool: &str) -> Option<PinnedD
         let says = DatabasePins::pinned_text(dir, upstream.name(), pin);
         let says =
             says.inspect_err(|error| tracing::warn!(%error, "pins cannot be read")).ok()??;
-        Some(PinnedDefinition { upstream: upstream.name().to_owned(), says })
+        upstream.pinned_entry(&started.crib.executor().mask(), &says)
     })
-}
-
-/// The definition of a tool of an MCP server as it was pinned.
-pub(crate) struct PinnedDefinition {
-    pub(crate) upstream: String,
-    /// The server's own words.
-    pub(crate) says: Value,
 }
 
 /// The names of a server's pinned tools here, and the age of the latest pin.

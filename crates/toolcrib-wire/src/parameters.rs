@@ -158,7 +158,10 @@ fn bounds(property: &Value, root: &Value) -> Vec<String> {
     let bound = |(name, words): (&str, &str)| {
         let value = keyword(property, root, name).filter(|value| **value != Value::Bool(false))?;
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Some(words.replace("{}", &value))
+        let words = words.replace("{}", &value);
+        let nouns = ["character", "item"];
+        let is_one = value == "1" && nouns.iter().any(|noun| words.ends_with(&format!(" {noun}s")));
+        Some(if is_one { words.trim_end_matches('s').to_owned() } else { words })
     };
     BOUNDS.into_iter().filter_map(bound).collect()
 }

@@ -70,8 +70,9 @@ impl fmt::Display for DecideError {
             Self::Revoked(reason) => write!(f, "the call was denied and did not run: {reason}"),
             Self::Elsewhere { process } => write!(
                 f,
-                "the call waits in the server with process {process}, which alone can go on with it: decide \
-                 on it there (`toolcrib approvals` asks all servers)"
+                "the call waits in the process {process}, which alone can go on with it: approve it there \
+                 (`toolcrib run` and `toolcrib call` ask on their own terminal), or deny it here, unless a call \
+                 that made it is at work there"
             ),
             Self::Redeem(error) => error.fmt(f),
         }
@@ -120,7 +121,7 @@ impl Approvals {
         for one in waiting.iter().filter(|one| !one.is_expired(now) && self.sees(one)) {
             // A call that cannot be resumed is not listed.
             if self.turn.state.resume_location(one).await? != ResumeLocation::Nowhere {
-                requests.extend(self.request(one));
+                requests.extend(self.request_here(one).await?);
             }
         }
         Ok(requests)
@@ -130,7 +131,10 @@ impl Approvals {
     pub async fn find(&self, id: &SuspensionId) -> Result<Option<ApprovalRequest>, StoreError> {
         let now = self.turn.state.shared.now();
         let found = self.seen(id).await?.filter(|one| !one.is_expired(now));
-        Ok(found.and_then(|one| self.request(&one)))
+        match found {
+            Some(one) => self.request_here(&one).await,
+            None => Ok(None),
+        }
     }
 
     /// How a call was resolved and by whom, if that is still recorded.
@@ -302,6 +306,23 @@ impl Approvals {
         }
         (slot.fingerprint() != suspension.definition_hash())
             .then(|| "the tool changed since the call was made".to_owned())
+    }
+
+    /// The request, which says if only another process can go on with the call.
+    async fn request_here(
+        &self,
+        suspension: &Suspension,
+    ) -> Result<Option<ApprovalRequest>, StoreError> {
+        let Some(mut request) = self.request(suspension) else { return Ok(None) };
+        if request.obstacle.is_none() && !self.turn.state.knows_caller(suspension) {
+            let process = match self.store() {
+                Some(store) => store.waits_elsewhere(suspension.id()).await?,
+                None => None,
+            };
+            let elsewhere = process.map(|process| DecideError::Elsewhere { process }.to_string());
+            request.obstacle = elsewhere;
+        }
+        Ok(Some(request))
     }
 
     fn request(&self, suspension: &Suspension) -> Option<ApprovalRequest> {

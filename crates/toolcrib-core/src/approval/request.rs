@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolcrib_tool::units::ByteSize;
 use toolcrib_tool::{Arguments, CallId, ToolDefinition, fully_visible};
 
 use crate::identity::fingerprint::Fingerprint;
@@ -206,6 +207,19 @@ pub(crate) fn question_digest(
     Fingerprint::of_json(&question)
 }
 
+/// A limit of a plan in words, for example `2GiB of memory`.
+fn limit_words(name: &str, limit: &Value) -> String {
+    let bytes = || limit.as_u64().map(ByteSize);
+    match (name, bytes()) {
+        ("time_seconds", _) => format!("{limit} s"),
+        ("cpu_seconds", _) => format!("{limit} s on a processor"),
+        ("memory_bytes", Some(size)) => format!("{size} of memory"),
+        ("file_bytes", Some(size)) => format!("files of {size}"),
+        ("open_files", _) => format!("{limit} open files"),
+        _ => format!("{limit} {name}"),
+    }
+}
+
 /// A plan, line by line.
 fn plan_lines(plan: &Value) -> Vec<(&'static str, String)> {
     let text = |key: &str| plan[key].as_str().map(line).unwrap_or_default();
@@ -217,7 +231,7 @@ fn plan_lines(plan: &Value) -> Vec<(&'static str, String)> {
             let sandbox = text("sandbox");
             lines.push(("sandbox", if sandbox.is_empty() { "none".to_owned() } else { sandbox }));
             let limits = plan["limits"].as_object().into_iter().flatten();
-            let limits: Vec<_> = limits.map(|(name, limit)| format!("{name} {limit}")).collect();
+            let limits: Vec<_> = limits.map(|(name, limit)| limit_words(name, limit)).collect();
             if !limits.is_empty() {
                 lines.push(("limits", limits.join(", ")));
             }

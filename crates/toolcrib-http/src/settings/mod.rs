@@ -131,8 +131,8 @@ impl ServerConfig {
         usize::try_from(self.body_limit.0).unwrap_or(usize::MAX)
     }
 
-    /// Refuses settings that contradict each other or are unsafe.
-    pub(crate) fn check(&self) -> Result<(), HttpError> {
+    /// Refuses settings that contradict each other or are unsafe, as a start does.
+    pub fn check(&self) -> Result<(), HttpError> {
         if self.no_auth && !self.listen.is_local() {
             return Err(HttpError::OpenToTheNetwork { listen: self.listen.clone() });
         }

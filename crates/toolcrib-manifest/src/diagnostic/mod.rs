@@ -170,6 +170,12 @@ impl Diagnostic {
         Self::warning(code, &place, message)
     }
 
+    /// Turns the warning into an error.
+    #[must_use]
+    pub fn as_error(self) -> Self {
+        Self { severity: Severity::Error, ..self }
+    }
+
     /// Turns the warning into a hint.
     #[must_use]
     pub fn as_hint(self) -> Self {

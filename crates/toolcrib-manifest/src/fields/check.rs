@@ -196,6 +196,7 @@ fn no_choice(key: &Key, value: &NodeValue, raw: &str, choices: &[&str]) -> Optio
     };
     let help = suggestions::choice(key.name, written, choices)
         .map(|meant| format!("write `{}: {meant}`", key.name))
+        .or_else(|| suggestions::profiles(key.name, written))
         .or_else(|| did_you_mean(written, choices.iter().copied()));
     Some(Mismatch::new(format!("one of {}", choices.join(", ")), help))
 }

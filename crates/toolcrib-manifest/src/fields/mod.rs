@@ -5,7 +5,7 @@ mod check;
 mod suggestions;
 
 pub(crate) use crate::fields::check::boolean_meant;
-pub(crate) use crate::fields::suggestions::{duration, list_of, rate, shell_line, size};
+pub(crate) use crate::fields::suggestions::{duration, list_of, number, rate, shell_line, size};
 
 use crate::diagnostic::fix::rename;
 use crate::diagnostic::position::{Span, first_line};

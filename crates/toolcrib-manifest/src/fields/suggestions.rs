@@ -48,7 +48,7 @@ const CHOICES: &[(&str, &[&str], &str)] = &[
     ("keep", &["first", "start", "top", "begin"], "head"),
     ("keep", &["last", "end", "bottom"], "tail"),
     ("keep", &["all", "true"], "both"),
-    ("profile", &["none", "off", "host", "unconfined", "full", "false"], "trusted"),
+    ("profile", &["host", "unconfined", "full"], "trusted"),
     ("profile", &["network", "net", "internet"], "workspace+net"),
     ("profile", &["default", "sandboxed", "true"], "workspace"),
     ("require", &["true", "yes", "on", "strict"], "required"),
@@ -58,6 +58,9 @@ const CHOICES: &[(&str, &[&str], &str)] = &[
     ("task", &["true", "yes", "on", "always"], "required"),
     ("task", &["false", "no", "off", "none"], "never"),
 ];
+
+/// The keys of lists of numbers.
+const CODES: [&str; 3] = ["ok_exit", "retry_exit", "status"];
 
 /// The keys of lists whose entries have names.
 const NAMED: [&str; 5] = ["tools", "upstream", "prompts", "tests", "arguments"];
@@ -138,6 +141,17 @@ pub(super) fn choice(key: &str, written: &str, choices: &[&str]) -> Option<&'sta
     choices.contains(&meant).then_some(meant)
 }
 
+/// The profiles with what each allows, for a word that may mean no rights or no confinement.
+pub(super) fn profiles(key: &str, written: &str) -> Option<String> {
+    let is_either = ["none", "off", "false", "no"].contains(&written.to_ascii_lowercase().as_str());
+    (key == "profile" && is_either).then(|| {
+        "from the strictest: `pure` for no files of the workspace and no network; `workspace`, the default of tools, for \
+         the workspace without the network; `workspace+net` for both; `trusted` for no confinement at all, which needs \
+         the operator's trust (`toolcrib trust`)"
+            .to_owned()
+    })
+}
+
 /// The help text for a key without a value.
 pub(super) fn nothing(key: &str, value: &NodeValue) -> Option<String> {
     (*value == NodeValue::Null).then(|| {
@@ -210,6 +224,18 @@ pub(crate) fn shell_line(line: &str) -> Option<String> {
     Some(format!("a shell reads such a line: write `run: {{shell: sh, text: '{quoted}'}}`"))
 }
 
+/// The whole numbers of `0` or `0, 1`, as items of a list.
+fn numbers(written: &str) -> Option<String> {
+    let number = |part: &str| part.trim().parse::<u64>().ok().map(|number| number.to_string());
+    let numbers: Option<Vec<_>> = written.split(',').map(number).collect();
+    Some(numbers?.join(", "))
+}
+
+/// A suggestion for an item of a list of numbers that is a text.
+pub(crate) fn number(item: &Node) -> Option<String> {
+    numbers(item.as_str()?).map(|numbers| format!("write {numbers} without quotation marks"))
+}
+
 /// A suggestion for a value that is not a list.
 pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
     match value {
@@ -220,6 +246,12 @@ pub(super) fn list(key: &str, value: &NodeValue, raw: &str) -> String {
         NodeValue::Null => format!("write `{key}: []` for none"),
         NodeValue::Mapping(_) | NodeValue::Sequence(_) => {
             "write a list: begin each entry with `- `".to_owned()
+        }
+        NodeValue::String(written)
+            if CODES.contains(&key)
+                && let Some(codes) = numbers(written) =>
+        {
+            format!("write a list: {key}: [{codes}]")
         }
         value => texts(key, value, raw).map_or_else(
             || format!("write a list: {key}: [first, second]"),

@@ -139,25 +139,28 @@ impl Toolcrib {
                 Ok(self.with_journal(builder))
             }
             AgentName::Entry(entry) => {
-                self.entry(&config, entry, None, options, &mut SubAgents::default())
+                self.entry(&config, entry, options, &mut SubAgents::default())
             }
         }
     }
 
-    /// Starts to build an entry of `agents` as [`agent`](Self::agent) does, with another model in the place of its own
-    /// and of those that it falls back to.
+    /// Starts to build an entry of `agents` as [`agent`](Self::agent) does, with this model in place of all that it and its
+    /// sub-agents have. Their providers need not be declared.
     pub fn agent_with_model(
         &self,
         entry: &str,
-        model: Arc<dyn ModelClient>,
         options: TurnOptions,
+        model: Arc<dyn ModelClient>,
     ) -> Result<AgentBuilder, AgentSetupError> {
         let config = self.live_agents().current();
-        self.entry(&config, entry, Some(model), options, &mut SubAgents::default())
+        self.entry(&config, entry, options, &mut SubAgents::with_model(model))
     }
 
-    /// A model of a provider of the config.
-    pub fn model_client(&self, name: &ModelName) -> Result<Arc<dyn ModelClient>, AgentSetupError> {
+    /// A model of the config.
+    pub fn model_of_provider(
+        &self,
+        name: &ModelName,
+    ) -> Result<Arc<dyn ModelClient>, AgentSetupError> {
         self.model(&self.live_agents().current(), name)
     }
 
@@ -166,7 +169,6 @@ impl Toolcrib {
         &self,
         config: &live::AgentSettings,
         name: &str,
-        other_model: Option<Arc<dyn ModelClient>>,
         options: TurnOptions,
         others: &mut SubAgents,
     ) -> Result<AgentBuilder, AgentSetupError> {
@@ -180,14 +182,17 @@ impl Toolcrib {
         let own = config.agents.get(name).ok_or_else(unknown)?;
         others.begin(name)?;
         let starts_others = !own.sub_agents.is_empty();
+        let chosen = others.model.clone();
+        let model = |name: &ModelName| match &chosen {
+            Some(model) => Ok(Arc::clone(model)),
+            None => self.model(config, name),
+        };
         let mut compaction = own.compaction.compaction();
-        if let Some(model) = &own.compaction.model {
-            compaction = compaction.model(self.model(config, model)?);
+        if let Some(name) = &own.compaction.model {
+            compaction = compaction.model(model(name)?);
         }
         let limits = if starts_others { config.sub_agent.limits() } else { none_below() };
-        let fallback = if other_model.is_some() { &[][..] } else { &own.fallback[..] };
-        let model = other_model.map_or_else(|| self.model(config, &own.model), Ok)?;
-        let builder = Agent::builder(self.executor().clone(), model)
+        let builder = Agent::builder(self.executor().clone(), model(&own.model)?)
             .name(name)
             .budget(own.budget(&config.agent))
             .turn_options(options)
@@ -209,8 +214,9 @@ impl Toolcrib {
         if let Some(schema) = &own.output_schema {
             builder = builder.output_schema(schema.as_value()).map_err(AgentSetupError::other)?;
         }
-        for model in fallback {
-            builder = builder.fallback(self.model(config, model)?);
+        let fallback = own.fallback.iter().filter(|_| chosen.is_none());
+        for name in fallback {
+            builder = builder.fallback(model(name)?);
         }
         for other in &own.sub_agents {
             builder = builder.sub_agent(self.sub_agent(config, other, others)?);

@@ -1,9 +1,11 @@
 //! The agents that agents of a config start.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toolcrib_agent::Agent;
 use toolcrib_agent::children::tools::{self, MULTI_AGENT, NEW_TASK};
+use toolcrib_agent::model::ModelClient;
 use toolcrib_core::{ToolFilter, Toolset};
 use toolcrib_tool::{DefinitionError, ToolEntry};
 
@@ -41,9 +43,15 @@ pub(super) struct SubAgents {
     /// Those that are not complete: each starts the next one.
     path: Vec<String>,
     pub(super) built: BTreeMap<String, Agent>,
+    /// The model of all of them, in place of their own.
+    pub(super) model: Option<Arc<dyn ModelClient>>,
 }
 
 impl SubAgents {
+    pub(super) fn with_model(model: Arc<dyn ModelClient>) -> Self {
+        Self { model: Some(model), ..Self::default() }
+    }
+
     /// Begins with an agent. Fails if it would start itself.
     pub(super) fn begin(&mut self, name: &str) -> Result<(), AgentSetupError> {
         if self.path.iter().any(|above| above == name) {

@@ -136,12 +136,12 @@ impl Config {
                     continue;
                 };
                 let message = format!("`{}` names `{model}`, but {message}", path.join("."));
-                found.push(ConfigFinding::unmatched(&path, message, help));
+                found.push(ConfigFinding::refused(&path, message, help));
             }
             if let Some(toolset) = &agent.toolset
                 && !self.toolsets.contains_key(toolset)
             {
-                found.push(ConfigFinding::unmatched(
+                found.push(ConfigFinding::refused(
                     &["agents", name, "toolset"],
                     format!(
                         "`agents.{name}.toolset` names `{toolset}`, but `toolsets` declares no such toolset"
@@ -165,7 +165,7 @@ impl Config {
                     continue;
                 };
                 let path = ["agents", name, "sub_agents", &at.to_string()];
-                found.push(ConfigFinding::unmatched(&path, message, help));
+                found.push(ConfigFinding::refused(&path, message, help));
             }
         }
         found

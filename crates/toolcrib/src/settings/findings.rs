@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use toolcrib_manifest::Diagnostic;
+#[cfg(feature = "http")]
+use toolcrib_http::HttpError;
 use toolcrib_manifest::directory::{DirectoryLoad, FileLoad};
+use toolcrib_manifest::{Diagnostic, Severity};
 use toolcrib_runners::Secrets;
 
 use super::{Config, LoadedConfig};
@@ -21,8 +23,8 @@ pub struct ConfigFinding {
     pub message: String,
     /// How to fix it.
     pub help: String,
-    /// Whether it matters only on the machine where the server runs.
-    pub is_hint: bool,
+    /// How bad it is: an error if something is refused, a hint if it matters only on the machine where the server runs.
+    pub severity: Severity,
 }
 
 impl ConfigFinding {
@@ -33,12 +35,41 @@ impl ConfigFinding {
             code: "unmatched-name",
             message,
             help: help.into(),
-            is_hint: false,
+            severity: Severity::Warning,
         }
+    }
+
+    /// A setting that is refused wherever it is used.
+    pub(super) fn refused(path: &[&str], message: String, help: impl Into<String>) -> Self {
+        let found = Self::unmatched(path, message, help);
+        Self { code: "refused-setting", severity: Severity::Error, ..found }
     }
 }
 
 impl Config {
+    /// Settings that are valid one by one and with which no server starts, or runs no program.
+    pub fn refused_settings(&self) -> Vec<ConfigFinding> {
+        let mut found = Vec::new();
+        #[cfg(feature = "http")]
+        if let Err(error) = self.server.check() {
+            let path: Vec<&str> = match &error {
+                HttpError::ReservedName { name } | HttpError::SameToken { one: name, .. } => {
+                    vec!["server", "tokens", name]
+                }
+                _ => vec!["server", "no_auth"],
+            };
+            let message = format!("`toolcrib serve` does not start: {error}");
+            found.push(ConfigFinding::refused(&path, message, "correct one of these settings"));
+        }
+        if std::path::absolute(&self.workspace.root).is_ok_and(|root| root.parent().is_none()) {
+            let message = "`workspace.root` is `/`: no program runs, because programs could change what decides what this \
+                           server runs";
+            let help = "set it to a folder that is only for the tools' work";
+            found.push(ConfigFinding::refused(&["workspace", "root"], message.to_owned(), help));
+        }
+        found
+    }
+
     /// Secrets that the config names and that are missing on this machine, as far as this is known
     /// without running commands. Other machines may have them.
     pub fn missing_secrets(&self) -> Vec<ConfigFinding> {
@@ -61,7 +92,7 @@ fn missing_of(secrets: &Secrets) -> Vec<ConfigFinding> {
         message: format!("the secret `{}` is missing: {}", missing.name, missing.reason),
         help: "supply it where the server runs; until then, tools that need it are unavailable"
             .to_owned(),
-        is_hint: true,
+        severity: Severity::Hint,
     });
     findings.collect()
 }
@@ -73,7 +104,11 @@ impl LoadedConfig {
         for finding in findings {
             let problem = Diagnostic::about(finding.code, 0..0, finding.message.clone());
             let problem = problem.help(finding.help.clone());
-            let problem = if finding.is_hint { problem.as_hint() } else { problem };
+            let problem = match finding.severity {
+                Severity::Error => problem.as_error(),
+                Severity::Hint => problem.as_hint(),
+                _ => problem,
+            };
             let (file, problem) = self.place(&finding.path, problem);
             match files.iter_mut().find(|known| known.path == file.path) {
                 Some(known) => known.add(problem),

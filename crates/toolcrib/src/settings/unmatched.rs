@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use toolcrib_core::RegistrySnapshot;
+use toolcrib_core::{Pattern, RegistrySnapshot};
+use toolcrib_manifest::Severity;
 
 use crate::Toolcrib;
 use crate::manifests::trust::plain;
@@ -107,6 +108,41 @@ impl Toolcrib {
         }
         found
     }
+
+    /// The patterns in a config's `policy` that match no tool of this crib, as hints: tools may come later. Nothing is known
+    /// of the tools of other MCP servers.
+    pub fn unmatched_patterns(&self, config: &Config) -> Vec<ConfigFinding> {
+        if !self.declares_no_upstreams() {
+            return Vec::new();
+        }
+        let snapshot = self.executor().registry().snapshot();
+        let policy = serde_json::to_value(&config.policy).unwrap_or_default();
+        let mut found = Vec::new();
+        for (at, rule) in items(&policy["rules"]).enumerate() {
+            let Some(tool) = rule["tool"].as_str().filter(|tool| !is_exact(tool)) else { continue };
+            let pattern = Pattern::new(tool);
+            if snapshot.entries().any(|entry| pattern.matches(entry.name())) {
+                continue;
+            }
+            let at = at.to_string();
+            let message = format!("no tool has a name like `{tool}` of `policy.rules[{at}]`");
+            let help = "correct the pattern, or keep it for tools that come later";
+            let found_here =
+                ConfigFinding::unmatched(&["policy", "rules", &at, "tool"], message, help);
+            found.push(ConfigFinding { severity: Severity::Hint, ..found_here });
+        }
+        found
+    }
+
+    #[cfg(feature = "mcp")]
+    fn declares_no_upstreams(&self) -> bool {
+        self.declared_upstreams().is_empty()
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn declares_no_upstreams(&self) -> bool {
+        true
+    }
 }
 
 /// Arguments of policy rules that the tool of the rule does not have: such a rule matches no call.
@@ -162,7 +198,7 @@ fn undeclared_toolsets(config: &Config) -> Vec<ConfigFinding> {
                 path.join(".")
             );
             let help = format!("declare it under `toolsets`, or correct the name `{name}`");
-            ConfigFinding::unmatched(&path, message, help)
+            ConfigFinding::refused(&path, message, help)
         })
         .collect()
 }

@@ -80,6 +80,14 @@ impl StoredRun {
         }
     }
 
+    /// The run that started it.
+    fn parent(&self) -> Option<&RunId> {
+        match self.rows.first().map(|row| &row.entry) {
+            Some(JournalEntry::Started { parent: Some(parent), .. }) => Some(&parent.run),
+            _ => None,
+        }
+    }
+
     /// What it was told by its user, from the first input on.
     pub(super) fn inputs(&self) -> Vec<String> {
         let inputs = self.rows.iter().filter_map(|row| match &row.entry {
@@ -97,7 +105,7 @@ impl StoredRun {
     }
 
     /// How many times its models have answered.
-    pub(super) fn answers(&self) -> usize {
+    fn answers(&self) -> usize {
         let is_answer = |row: &&JournalRow| matches!(row.entry, JournalEntry::ModelAnswered { .. });
         self.rows.iter().filter(is_answer).count()
     }
@@ -183,6 +191,20 @@ async fn last(crib: &Toolcrib, runs: &[RunCursor]) -> anyhow::Result<Option<RunI
         }
     }
     Ok(None)
+}
+
+/// How many times the models of a run and of its sub-agents have answered.
+pub(super) async fn answers(crib: &Toolcrib, run: &StoredRun) -> anyhow::Result<usize> {
+    let (mut count, mut family) = (run.answers(), vec![run.id.clone()]);
+    // Each begins after the run that started it.
+    for cursor in all_with_sub_agents(crib).await? {
+        let Some(other) = read(crib, cursor.id()).await? else { continue };
+        if other.parent().is_some_and(|parent| family.contains(parent)) {
+            count += other.answers();
+            family.push(other.id);
+        }
+    }
+    Ok(count)
 }
 
 /// A run that the command line knows; those of others do not exist for it.

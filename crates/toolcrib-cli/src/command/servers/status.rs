@@ -26,6 +26,8 @@ fn state_page(state: &Value) -> String {
             let oldest = kind["oldest"].as_str().map(|at| format!(", the oldest of {at}"));
             let bytes = size(kind["bytes"].as_u64().unwrap_or_default());
             let name = text(&kind["kind"]);
+            let is_one = kind["entries"].as_u64() == Some(1);
+            let name = name.strip_suffix('s').filter(|_| is_one).unwrap_or(name);
             format!("{} {name} ({bytes}{})", kind["entries"], oldest.unwrap_or_default())
         })
         .collect();

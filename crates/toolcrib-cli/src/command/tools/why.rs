@@ -98,8 +98,21 @@ async fn explained(started: &Started, own: &WhyOptions) -> anyhow::Result<Exit> 
         screen::json(&record)?;
     } else {
         let now = facts.owner.and_then(ToolEntry::unavailable_reason);
-        let servers = servers.iter().map(|(pid, answer)| server_line(*pid, answer, now));
-        screen::out((facts.page() + &servers.collect::<String>()).trim_end())?;
+        let is_upstream = |(_, answer): &(u32, Value)| {
+            let besides = answer["besides"].as_array().into_iter().flatten();
+            besides.into_iter().any(|own| own["kind"] == Kind::Upstream.as_str())
+        };
+        let statuses = if servers.iter().any(is_upstream) {
+            ask_servers::statuses(started).await
+        } else {
+            Vec::new()
+        };
+        let lines = servers.iter().map(|(pid, answer)| {
+            let status = statuses.iter().find(|(of, _)| of == pid).map(|(_, status)| status);
+            let down = status.and_then(|status| why_down(status, &own.name));
+            server_line(*pid, answer, now, down)
+        });
+        screen::out((facts.page() + &lines.collect::<String>()).trim_end())?;
     }
     let absent = upstream_wait::absent(&started.crib).into_iter();
     for line in absent.chain(upstream_wait::last_output(&started.crib)) {
@@ -119,9 +132,19 @@ fn of_server(pid: u32, mut answer: Value) -> Value {
     answer
 }
 
+/// Why another MCP server is not connected, by the status of a running server.
+fn why_down(status: &Value, upstream: &str) -> Option<String> {
+    let mut upstreams = status["upstreams"].as_array()?.iter();
+    let own = upstreams.find(|own| own["name"] == upstream && own["state"] != "connected")?;
+    let part = |key: &str| own[key].as_str();
+    let detail = part("detail").map(|detail| format!(" ({detail})")).unwrap_or_default();
+    let reason = part("reason").map(|reason| format!(": {reason}{detail}")).unwrap_or_default();
+    Some(format!("{}{reason}", part("state").unwrap_or_default()))
+}
+
 /// What a running server reports about the name, which may differ from the current files: `now` is
 /// why the tool would be unavailable to a server that starts now.
-fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
+fn server_line(pid: u32, answer: &Value, now: Option<&str>, down: Option<String>) -> String {
     let says = |key: &str| answer[key].as_str();
     let besides = answer["besides"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut text = match (says("owner"), says("given_up_by")) {
@@ -158,6 +181,9 @@ fn server_line(pid: u32, answer: &Value, now: Option<&str>) -> String {
         if let Some(fresh) = says("after_restart") {
             let _ = write!(text, "; a restart would give it to {fresh}");
         }
+    }
+    if let Some(down) = down {
+        let _ = write!(text, "; it is {down}");
     }
     let text = fully_visible(&text);
     format!("  {:<13} {}\n", format!("server {pid}"), screen::folded(&text, 16, 16))

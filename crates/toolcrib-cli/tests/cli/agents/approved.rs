@@ -60,6 +60,15 @@ fn a_call_that_a_policy_denies_stays_denied() {
 }
 
 #[test]
+fn a_rule_about_no_tool_is_told() {
+    let crib = agent();
+    let run = noting(&crib, &["a"], &["run", "--yes", "nosuch", "--yes", "no*"]);
+    assert_eq!((run.code, noted(&crib).as_str()), (Some(0), "a\n"), "{run:?}");
+    assert!(run.stderr.contains("--yes nosuch: no tool has such a name"), "{run:?}");
+    assert!(!run.stderr.contains("--yes no*"), "{run:?}");
+}
+
+#[test]
 fn a_wrong_rule_is_refused() {
     let crib = agent();
     for (rule, why) in [

@@ -5,7 +5,8 @@ use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::Reply;
 
 use super::harness::{KEY, crib, served};
-use crate::harness::crib::Crib;
+use crate::harness::crib::{Crib, until};
+use crate::harness::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_is_alone_on_standard_output_in_every_protocol() {
@@ -111,6 +112,48 @@ async fn an_imitated_question_approves_nothing_and_changed_arguments_that_do_not
     assert!(run.stdout.contains("The call still waits."), "{run:?}");
     let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
     assert_eq!(noted.expect("a note"), "y\n", "{run:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_nobody_answers_in_time_is_denied_and_the_run_goes_on() {
+    let replies = [Reply::call("note", json!({"text": "x"})), Reply::text("I did not note it.")];
+    let (server, crib) = served(Wire::Chat, replies).await;
+    let command = "--set approval.timeout=2s run 'Note x.'";
+    let run = crib.dialogue(command, &[("Run it? [y/n/e/a/t/?] ", "")]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("the time to decide is over"), "{run:?}");
+    assert!(run.stdout.contains("I did not note it."), "{run:?}");
+    assert!(server.requests()[1].text.contains("nobody"), "{}", server.requests()[1].text);
+    assert!(!crib.path().join("notes.txt").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_a_call_that_is_denied_elsewhere_ends_by_itself() {
+    let replies = [Reply::call("note", json!({"text": "x"})), Reply::text("I did not note it.")];
+    let (_server, crib) = served(Wire::Chat, replies).await;
+    let _serving = Server::start(&crib, &["serve", "--listen", "127.0.0.1:0"]);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let waiting = until(&crib, &["approvals", "--json"], |run| {
+                run.code == Some(0) && run.json()["approvals"][0]["id"].is_string()
+            });
+            let id = waiting.json()["approvals"][0]["id"].as_str().expect("an id").to_owned();
+            // Only the command at whose terminal it waits can run it.
+            let listed = crib.run(&["approvals"]);
+            assert!(listed.stderr.contains("ask on their own terminal"), "{listed:?}");
+            let approved = crib.run(&["approvals", "approve", &id]);
+            assert_eq!(approved.code, Some(1), "{approved:?}");
+            assert!(approved.stderr.contains("or deny it here"), "{approved:?}");
+            let denied = crib.run(&["approvals", "deny", &id]);
+            assert_eq!(denied.code, Some(0), "{denied:?}");
+        });
+        crib.dialogue("run 'Note x.'", &[("Run it? [y/n/e/a/t/?] ", "")])
+    });
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("somebody else has decided on this call"), "{run:?}");
+    assert!(!crib.path().join("notes.txt").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,6 +128,8 @@ fn a_wrong_setting_of_a_provider_or_an_agent_is_told_at_its_place() {
         let run = crib.run(&["check"]);
         let told = format!("{}{}", run.stdout, run.stderr);
         assert!(told.contains(place) && told.contains(said), "{text}: {told}");
+        // `toolcrib run` refuses it, too.
+        assert!(run.code == Some(1) && told.contains("error[refused-setting]"), "{text}: {told}");
     }
 }
 
@@ -144,4 +146,50 @@ fn a_flag_sets_a_part_of_a_named_entry_of_the_file() {
     assert!(run.stdout.contains("max_turns: 7") && run.stdout.contains("Be brief."), "{run:?}");
     let wrong = crib.run(&["--set", "agents.b.budget.max_turns=7", "config", "show"]);
     assert!(wrong.stderr.contains("the key `model` is missing"), "{wrong:?}");
+}
+
+#[test]
+fn an_agent_is_tried_with_a_script_in_place_of_the_models_of_it_and_its_sub_agents() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "agents:\n  boss: {model: p/m, sub_agents: [helper], budget: {max_turns: 4}}\n  \
+         helper: {model: p/m}\n  \
+         judge:\n    model: p/m\n    output_schema: {type: object, properties: {n: {type: integer}}, required: [n]}\n",
+    );
+    let script = r#"[
+        {"call": "new_task", "arguments": {"agent_name": "helper", "task_name": "a", "input": "Add."}},
+        {"call": "calculator", "arguments": {"expression": "6*7"}},
+        {"text": "It is 42."},
+        {"text": "The helper says 42."}
+    ]"#;
+    std::fs::write(crib.path().join("script.json"), script).expect("a script");
+    let scripted = ["--model", "scripted:script.json"];
+    let run = crib.run(&[&["run", "--agent", "boss"], &scripted[..], &["Add."]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "The helper says 42.\n"), "{run:?}");
+    assert!(run.stderr.contains("calculator"), "{run:?}");
+
+    let script = r#"[{"text": "Seven."}, {"call": "attempt_completion", "arguments": {"result": {"n": 7}}}]"#;
+    std::fs::write(crib.path().join("script.json"), script).expect("a script");
+    let run = crib.run(&[&["run", "--agent", "judge"], &scripted[..], &["Count."]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "{\"n\":7}\n"), "{run:?}");
+}
+
+#[test]
+fn a_run_that_is_resumed_with_another_model_keeps_the_limits_of_its_agent() {
+    let crib = Crib::new(&[]);
+    crib.config(
+        "toolsets: {few: {include: [{names: [json_process]}]}}\nagents: {boss: {model: p/m, toolset: few}}\n",
+    );
+    let write =
+        |script: &str| std::fs::write(crib.path().join("s.json"), script).expect("a script");
+    write(r#"[{"text": "Hello."}]"#);
+    let scripted = ["--model", "scripted:s.json"];
+    let run = crib.run(&[&["run", "--agent", "boss"], &scripted[..], &["Hello."]].concat());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    write(
+        r#"[{"text": "Hello."}, {"call": "calculator", "arguments": {"expression": "6*7"}}, {"text": "It is."}]"#,
+    );
+    let run = crib.run(&[&["run", "--resume", "last"], &scripted[..], &["Add."]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "It is.\n"), "{run:?}");
+    assert!(run.stderr.contains("not_found"), "the toolset of its agent holds: {run:?}");
 }

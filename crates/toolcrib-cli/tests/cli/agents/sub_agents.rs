@@ -76,6 +76,28 @@ async fn a_call_of_a_sub_agent_waits_for_approval_and_its_answer_reaches_the_age
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_shown_with_the_call_of_its_sub_agent_that_waits() {
+    let agents = "agents:\n  default: {model: script/scripted, sub_agents: [helper]}\n  \
+                  helper: {model: script/scripted}\n";
+    let (_server, crib) =
+        with_agents([task(), Reply::call("note", json!({"text": "x"}))], agents).await;
+    let run = crib.run(&["run", "Let the helper note x."]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    let shown = crib.run(&["runs", "show", "last"]);
+    assert!(shown.stdout.contains(r#" note {"text":"x"}"#), "{shown:?}");
+    assert!(!shown.stdout.contains("new_task"), "{shown:?}");
+    let page = crib.run(&["runs", "show", "last", "--md"]);
+    assert!(page.stdout.contains("Waits: `note`"), "{page:?}");
+    let record = crib.run(&["runs", "show", "last", "--json"]).json();
+    let listed = crib.run(&["runs", "list", "--json"]).json();
+    assert_eq!(listed["runs"][0]["waiting"], record["waiting"], "{listed}");
+    assert_eq!(record["waiting"][0]["arguments"], json!({"text": "x"}), "{record}");
+    // It is the id by which the call is decided.
+    let call = record["waiting"][0]["id"].as_str().expect("an id");
+    assert!(run.stderr.contains(&format!("{call}: note")), "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_sub_agents_is_not_offered_the_tools_for_them() {
     let (server, crib) = served(Wire::Chat, [task(), Reply::text("Alone.")]).await;
     let run = crib.run(&["run", "Hello."]);

@@ -71,6 +71,22 @@ fn arguments_come_as_pairs_from_a_file_and_from_standard_input() {
 }
 
 #[test]
+fn input_that_is_cut_off_is_refused_and_nothing_runs() {
+    let crib = Crib::new(&[("echo.yaml", ECHO)]);
+    std::fs::write(crib.path().join("cut.json"), r#"{"words": ["a", "b""#).expect("writable");
+    for more in [&[][..], &["--dry-run"], &["--json"]] {
+        let run = crib.run(&[&["call", "echo_words", "--input", "cut.json"], more].concat());
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains("the arguments from cut.json are not JSON"), "{run:?}");
+    }
+    for text in ["{'words': ['a']}", r#"{"words": ["a"],}"#, ""] {
+        let run = crib.call("echo_words", text, &[]);
+        assert_eq!(run.code, Some(2), "{text}: {run:?}");
+        assert!(run.stderr.contains("standard input are not JSON"), "{text}: {run:?}");
+    }
+}
+
+#[test]
 fn json_chooses_the_output_only_and_arguments_behind_it_are_refused_with_a_hint() {
     let crib = Crib::new(&[]);
     for arguments in [

@@ -427,3 +427,35 @@ fn a_folder_of_manifests_on_the_command_line_is_told_by_its_flag() {
     let said = crib.run(&["list", "--tools-dir", "nope.d"]).stderr;
     assert!(said.contains("--tools-dir") && said.contains("nope.d"), "{said}");
 }
+
+#[test]
+fn settings_that_every_start_refuses_are_errors_and_patterns_of_no_tool_are_hints() {
+    for (config, place, said) in [
+        (
+            "server: {listen: '0.0.0.0:7777', no_auth: true}",
+            "config.yml:1:43",
+            "error[refused-setting]: `toolcrib serve` does not start",
+        ),
+        (
+            "workspace: {root: /}",
+            "config.yml:1:19",
+            "error[refused-setting]: `workspace.root` is `/`",
+        ),
+        ("server: {toolset: nosuch}", "config.yml:1:19", "error[refused-setting]"),
+    ] {
+        let crib = Crib::new(&[]);
+        crib.config(&format!("{config}\n"));
+        let check = crib.run(&["check"]);
+        assert_eq!(check.code, Some(1), "{check:?}");
+        assert!(check.stderr.contains(said) && check.stderr.contains(place), "{check:?}");
+    }
+    let crib = Crib::new(&[]);
+    crib.config(
+        "policy: {rules: [{tool: 'nosuch_*', action: deny}, {tool: 'calc*', action: ask}]}\n",
+    );
+    let check = crib.run(&["check"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert!(check.stderr.contains("hint[unmatched-name]"), "{check:?}");
+    assert!(check.stderr.contains("`nosuch_*` of `policy.rules[0]`"), "{check:?}");
+    assert!(!check.stderr.contains("calc*`"), "{check:?}");
+}

@@ -38,9 +38,10 @@ impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unknown | Self::PartlyCancelled(_) => None,
-            Self::Submit(error) => Some(error),
-            Self::Redeem(error) => Some(error),
-            Self::Store(error) => Some(error),
+            // Their messages are this error's.
+            Self::Submit(error) => error.source(),
+            Self::Redeem(error) => error.source(),
+            Self::Store(error) => error.source(),
         }
     }
 }

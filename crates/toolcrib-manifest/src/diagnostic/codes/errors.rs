@@ -352,6 +352,11 @@ pub(super) const ERRORS: &[Code] = &[
         "Read it from the call: a worker gets the arguments and context of each call.",
     ),
     error(
+        "refused-setting",
+        "A setting with which no server starts, no program runs, or no run of an agent begins.",
+        "Correct the setting, as the message says.",
+    ),
+    error(
         "requires-newer",
         "A file that requires another version of toolcrib.",
         "Use the version that the file requires, or change `requires`.",

@@ -8,7 +8,7 @@ use crate::declaration::{CommandSpec, DeclaredBody, StandardInput};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
 use crate::environment::is_dangerous_env;
-use crate::fields::{Fields, wrong_type};
+use crate::fields::{Fields, number, wrong_type};
 use crate::manifest::keys;
 use crate::manifest::program::script::{self, Checked};
 use crate::manifest::program::{input, interpreters};
@@ -327,7 +327,8 @@ fn exit_codes(key: &str, node: &Node, findings: &mut Findings<'_>) -> Vec<i32> {
     let mut codes = Vec::new();
     for item in node.items() {
         let NodeValue::Number(number) = &item.value else {
-            findings.add(wrong_type(item, None, &format!("`{key}` expects whole numbers")));
+            let wrong = wrong_type(item, None, &format!("`{key}` expects whole numbers"));
+            findings.add(wrong.maybe_help(number(item)));
             continue;
         };
         let code = number.as_i64();

@@ -6,6 +6,7 @@ mod keywords;
 mod nulls;
 pub(crate) mod pattern;
 mod slips;
+pub(in crate::manifest) mod too_free;
 pub(crate) mod value_shape;
 
 use jsonschema::ValidationError;

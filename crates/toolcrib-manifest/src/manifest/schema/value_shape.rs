@@ -19,10 +19,11 @@ pub(in crate::manifest) enum Shape {
 impl Shape {
     /// The shape of the values that a schema allows.
     pub(in crate::manifest) fn of(schema: &Node) -> Self {
-        Self::below(schema, 0)
+        Self::below(schema, 0, false)
     }
 
-    fn below(schema: &Node, depth: usize) -> Self {
+    /// `in_json` if a text stands inside the JSON text of an object, where no program takes it for an option.
+    fn below(schema: &Node, depth: usize, in_json: bool) -> Self {
         // The depth is limited, because a schema may refer to itself.
         if depth > 4 {
             return Self::Free;
@@ -37,19 +38,23 @@ impl Shape {
         };
         let shapes = types.iter().map(|name| match *name {
             "integer" | "number" | "boolean" | "null" => Self::Fixed,
-            "string" => Self::of_text(schema),
+            "string" => Self::of_text(schema, in_json),
             "array" => schema
                 .entry("items")
-                .map_or(Self::Free, |items| Self::below(&items.node, depth + 1)),
+                .map_or(Self::Free, |items| Self::below(&items.node, depth + 1, in_json)),
             "object" => Self::of_object(schema, depth),
             _ => Self::Free,
         });
         shapes.max().unwrap_or(Self::Free)
     }
 
-    fn of_text(schema: &Node) -> Self {
+    fn of_text(schema: &Node, in_json: bool) -> Self {
         let pattern = schema.entry("pattern").and_then(|entry| entry.node.as_str());
-        if pattern.is_some_and(is_word) { Self::Word } else { Self::Free }
+        if pattern.is_some_and(|pattern| is_word(pattern, in_json)) {
+            Self::Word
+        } else {
+            Self::Free
+        }
     }
 
     /// An object has the least restricted shape of its properties, if no others are allowed.
@@ -60,7 +65,7 @@ impl Shape {
         }
         let properties = schema.entry("properties").map(|entry| entry.node.entries());
         let shapes = properties.unwrap_or_default().iter();
-        let shapes = shapes.map(|property| Self::below(&property.node, depth + 1));
+        let shapes = shapes.map(|property| Self::below(&property.node, depth + 1, true));
         shapes.max().unwrap_or(Self::Fixed)
     }
 }
@@ -189,8 +194,8 @@ pub(super) fn matches_one(hir: &Hir, characters: &[(char, char)]) -> bool {
     }
 }
 
-/// Whether an anchored pattern only matches letters, digits, `_`, `.` and `-`, the first not `-`.
-fn is_word(pattern: &str) -> bool {
+/// Whether an anchored pattern only matches letters, digits, `_`, `.` and `-`, the first not `-` unless it may be.
+pub(super) fn is_word(pattern: &str, dash_first: bool) -> bool {
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return false };
     let Ok(hir) = regex_syntax::parse(&translated) else { return false };
     let HirKind::Concat(parts) = hir.kind() else { return false };
@@ -199,7 +204,7 @@ fn is_word(pattern: &str) -> bool {
     is(first, Look::Start)
         && is(last, Look::End)
         && parts[1..parts.len() - 1].iter().all(|part| only(part, true))
-        && begins_plainly(second)
+        && (dash_first || begins_plainly(second))
 }
 
 /// Whether every character that can match is one of a word; `dash` if `-` is one too.
@@ -255,10 +260,10 @@ mod tests {
             "^[a-z]*-x$",
         ];
         for pattern in words {
-            assert!(is_word(pattern), "{pattern}");
+            assert!(is_word(pattern, false), "{pattern}");
         }
         for pattern in others {
-            assert!(!is_word(pattern), "{pattern}");
+            assert!(!is_word(pattern, false), "{pattern}");
         }
     }
 }

@@ -206,6 +206,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         "provider-differs",
         "provider-refused",
         "provider-renamed",
+        "refused-setting", // about a config
         "shadowed-name",
         "too-complex",
         "too-large",

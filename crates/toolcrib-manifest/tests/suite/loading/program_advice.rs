@@ -276,3 +276,59 @@ fn names_of_files_in_the_text_of_a_shell_are_warned_of() {
     let passed = "[find, '.', -name, 'X', -exec, sh, -c, 'wc -l \"$1\"', sh, '{}', ';']";
     assert_eq!(warnings("{type: string, pattern: '^[a-z]+$'}", passed, ""), [""; 0]);
 }
+
+#[test]
+fn exit_codes_that_are_texts_are_told_to_be_numbers() {
+    for (run, help) in [
+        ("run: {argv: [date], ok_exit: \"0\"}", "write a list: ok_exit: [0]"),
+        ("run: {argv: [date], ok_exit: '0, 2'}", "write a list: ok_exit: [0, 2]"),
+        ("run: {argv: [date], ok_exit: [\"0\"]}", "write 0 without quotation marks"),
+    ] {
+        let found = said(&LintContext::default(), run);
+        assert!(found.len() == 1 && found[0].contains(help), "{run}: {found:?}");
+    }
+}
+
+#[test]
+fn no_profile_is_answered_with_what_each_profile_allows() {
+    for profile in ["none", "off", "false"] {
+        let run = format!("run: {{argv: [date]}}\n    sandbox: {{profile: {profile}}}");
+        let found = said(&LintContext::default(), &run);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let place = |name: &str| found[0].find(&format!("`{name}`")).expect("it is named");
+        let places = ["pure", "workspace", "workspace+net", "trusted"].map(place);
+        assert!(places.is_sorted() && found[0].contains("no confinement"), "{found:?}");
+    }
+}
+
+#[test]
+fn the_part_of_a_schema_that_lets_a_model_write_any_text_is_named() {
+    let found = |vars: &str| {
+        let run = format!(
+            "input: {{properties: {{vars: {{type: object, {vars}}}}}, required: [vars]}}\n    \
+             run: {{argv: [ansible-playbook, '--extra-vars=${{args.vars}}', site.yml]}}"
+        );
+        let found = said(&LintContext::default(), &run);
+        found.into_iter().filter(|found| found.starts_with("spliced-script")).collect::<Vec<_>>()
+    };
+    let keys = "`vars` takes keys of any name: name them under `properties`, and add \
+                `additionalProperties: false`";
+    for (vars, part) in [
+        ("additionalProperties: {type: string, pattern: '^[a-z0-9.]+$'}", keys),
+        ("properties: {version: {type: string, pattern: '^[a-z0-9.]+$'}}", keys),
+        (
+            "additionalProperties: false, properties: {version: {type: string}}",
+            "`vars.version` takes any text",
+        ),
+        (
+            "additionalProperties: false, properties: {version: {type: string, pattern: '^[a-z ]+$'}}",
+            "the pattern of `vars.version` allows more",
+        ),
+    ] {
+        let found = found(vars);
+        assert!(found.len() == 1 && found[0].contains(part), "{vars}: {found:?}");
+    }
+    // Inside the JSON of an object, a `-` at the beginning is no option.
+    let plain = "additionalProperties: false, properties: {version: {type: string, pattern: '^[A-Za-z0-9._-]+$'}}";
+    assert_eq!(found(plain), Vec::<String>::new());
+}

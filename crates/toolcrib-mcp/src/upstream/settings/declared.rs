@@ -22,10 +22,6 @@ impl UpstreamDeclaration {
 
     /// The source of its tools.
     pub(crate) fn source(&self) -> Source {
-        let source = Source::new(Layer::Upstream, self.upstream.name.as_str());
-        match &self.upstream.origin {
-            Some(origin) => source.at(origin.clone()),
-            None => source,
-        }
+        self.upstream.source()
     }
 }

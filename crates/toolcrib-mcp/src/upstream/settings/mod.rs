@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcrib_core::exposed_name;
 use toolcrib_sandbox::ControlPlane;
-use toolcrib_tool::{Approval, Origin, RateLimit};
+use toolcrib_tool::{Approval, Layer, Origin, RateLimit, Source};
 
 use crate::upstream::connection::backoff::Backoff;
 use crate::upstream::connection::http::HttpServer;
@@ -247,6 +247,15 @@ impl Upstream {
             && self.transport == other.transport
             && self.missing == other.missing
             && self.backoff == other.backoff
+    }
+
+    /// The source of its tools.
+    pub(crate) fn source(&self) -> Source {
+        let source = Source::new(Layer::Upstream, self.name.as_str());
+        match &self.origin {
+            Some(origin) => source.at(origin.clone()),
+            None => source,
+        }
     }
 
     /// Whether the filters include a tool of that name.

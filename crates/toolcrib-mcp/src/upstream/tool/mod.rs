@@ -3,6 +3,7 @@
 pub(crate) mod definition;
 pub(crate) mod linked_resources;
 pub(crate) mod listing;
+mod pinned;
 pub(crate) mod progress;
 pub(crate) mod publish;
 pub(crate) mod questions;

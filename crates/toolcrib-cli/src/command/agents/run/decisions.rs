@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolcrib::Executor;
 use toolcrib::agent::run::RunState;
 use toolcrib::agent::{Agent, AgentError, RunReport};
 use toolcrib::core::approval::{ApprovalRequest, Decision, Remember};
@@ -18,6 +19,15 @@ use super::progress::Progress;
 use super::yes::ApprovedCalls;
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::{arguments, terminal_approver, terminal_line};
+
+/// How often to look whether somebody else has decided on a call.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What the person at a question reads whose call was decided elsewhere.
+const DECIDED_ELSEWHERE: &str = "somebody else has decided on this call";
+
+/// What the person at a question reads whose call has expired.
+const TOO_LATE: &str = "the time to decide is over: the call is denied";
 
 /// Why a call to a client's tool is denied.
 const NO_CLIENT: &str = "this run has no client that could run the tool; find another way";
@@ -36,6 +46,7 @@ pub(super) async fn decide_and_go_on(
     approved: &ApprovedCalls,
     interrupt: &mut Interrupt,
     progress: &Progress,
+    tools: &Executor,
 ) -> anyhow::Result<RunReport> {
     let is_terminal = terminal_line::is_there();
     // The tools that are allowed for the rest of the run; the executor remembers them for calls to come.
@@ -64,18 +75,15 @@ pub(super) async fn decide_and_go_on(
                     Some(Decision::approve().into())
                 }
                 _ if !is_terminal => None,
-                Waiting::Approval { .. } => {
-                    match interrupt
-                        .unless_pressed(decision(call.clone(), place, (&agent_name, id.as_str())))
-                        .await
-                    {
-                        Some(resolution) => resolution,
-                        None => return Ok(report),
-                    }
-                }
-                Waiting::Input { message, .. } => {
-                    match interrupt.unless_pressed(answer(message.clone())).await {
-                        Some(resolution) => resolution,
+                Waiting::Approval { .. } | Waiting::Input { .. } => {
+                    let question = question(call, place, (&agent_name, id.as_str()));
+                    let asked = while_it_waits(tools, call, question);
+                    match interrupt.unless_pressed(asked).await {
+                        Some(Asked::Answered(resolution)) => resolution.map(|given| *given),
+                        Some(Asked::Over) => {
+                            is_decided = true;
+                            continue;
+                        }
                         None => return Ok(report),
                     }
                 }
@@ -95,7 +103,10 @@ pub(super) async fn decide_and_go_on(
             match Box::pin(interrupt.during(resolved)).await? {
                 Ok(_) => {}
                 Err(AgentError::Resolve(RunError::Redeem(RedeemError::AlreadyResolved(_)))) => {
-                    screen::note("somebody else has decided on this call, or it has expired");
+                    screen::note(DECIDED_ELSEWHERE);
+                }
+                Err(AgentError::Resolve(RunError::Redeem(RedeemError::Expired))) => {
+                    screen::note(TOO_LATE);
                 }
                 Err(AgentError::Resolve(RunError::Redeem(
                     error @ (RedeemError::Arguments(_) | RedeemError::Answer(_)),
@@ -151,17 +162,68 @@ fn time_left(call: &Suspension) -> Option<String> {
     Some(HumanDuration(Some(Duration::from_secs(left))).to_string())
 }
 
+/// What came of a question.
+enum Asked {
+    /// The answer; none if the input has ended.
+    Answered(Option<Box<Resolution>>),
+    /// The call no longer waits for it.
+    Over,
+}
+
+/// Asks until the call has expired or somebody else has decided on it.
+async fn while_it_waits(
+    tools: &Executor,
+    call: &Suspension,
+    question: impl Future<Output = Option<Resolution>>,
+) -> Asked {
+    let over = async {
+        loop {
+            let now = SystemClock.now();
+            if call.is_expired(now) {
+                return TOO_LATE;
+            }
+            if let Some(store) = tools.suspensions()
+                && let Ok(Some(_)) = store.resolved(call.id()).await
+            {
+                return DECIDED_ELSEWHERE;
+            }
+            tokio::time::sleep(call.expires_at().since(now).min(LOOK_EVERY)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = question => Asked::Answered(answer.map(Box::new)),
+        why = over => {
+            // The question is on the last line.
+            screen::note(format!("\n{why}"));
+            Asked::Over
+        }
+    }
+}
+
+/// Asks what the call waits for.
+async fn question(
+    call: &Suspension,
+    place: (usize, usize),
+    asker: (&str, &str),
+) -> Option<Resolution> {
+    match call.waiting() {
+        Waiting::Input { message, .. } => answer(message).await,
+        _ => decision(call, place, asker).await,
+    }
+}
+
 /// Asks on standard error and reads the answer from standard input; `None` if the input has ended.
 async fn decision(
-    call: Suspension,
+    call: &Suspension,
     (at, of): (usize, usize),
     (agent, run): (&str, &str),
 ) -> Option<Resolution> {
-    let request = ApprovalRequest::of(&call, None)?;
+    let request = ApprovalRequest::of(call, None)?;
     let place = if of > 1 { format!(" ({at} of {of})") } else { String::new() };
     screen::note(terminal_approver::call_to_decide(&request, &place));
     screen::note(format!("agent: {}, run {run}", fully_visible(agent)));
-    if let Some(left) = time_left(&call) {
+    if let Some(left) = time_left(call) {
         screen::note(format!("waits: {left}, then it is denied"));
     }
     terminal_line::forget().await;
@@ -180,7 +242,7 @@ async fn decision(
                     why => why,
                 })
             }
-            "e" => match edited(&call).await? {
+            "e" => match edited(call).await? {
                 Some(arguments) => Decision::approve_changed(arguments),
                 None => continue,
             },
@@ -219,8 +281,8 @@ async fn edited(call: &Suspension) -> Option<Option<String>> {
 }
 
 /// The answer to a tool's question.
-async fn answer(message: String) -> Option<Resolution> {
-    screen::note(format!("{WARNING}a question{WARNING:#} {}", fully_visible_text(&message)));
+async fn answer(message: &str) -> Option<Resolution> {
+    screen::note(format!("{WARNING}a question{WARNING:#} {}", fully_visible_text(message)));
     screen::ask("Your answer, as JSON or as text (empty: none): ");
     let line = read_line().await?;
     let text = line.trim();

@@ -34,7 +34,7 @@ use crate::options::{JsonOutput, Options, ToolsetChoice};
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::serving::stop::{self, Interrupted};
 use crate::startup::{self, Started};
-use crate::{Exit, runtime, upstream_wait};
+use crate::{Exit, could_not_run, runtime, upstream_wait};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -56,9 +56,10 @@ pub(crate) struct RunOptions {
     /// What the agent is told; - reads standard input
     prompt: Option<String>,
     /// The agent of the config [default: the only one, or `default`]
-    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// A model of a provider instead of an agent, or scripted:FILE, a JSON list of answers
+    /// A model of a provider instead of an agent, or scripted:FILE, a JSON list of answers. With --agent: in place of the
+    /// models of the agent and its sub-agents
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
     #[command(flatten)]
@@ -90,6 +91,13 @@ pub(crate) struct RunOptions {
     events: bool,
     #[command(flatten)]
     output: JsonOutput,
+}
+
+impl RunOptions {
+    /// Whether a script continues the run.
+    fn is_scripted(&self, run: &StoredRun) -> bool {
+        self.model.as_deref().unwrap_or(run.agent()).starts_with(scripted::PREFIX)
+    }
 }
 
 fn turns(text: &str) -> Result<NonZeroU32, String> {
@@ -164,7 +172,11 @@ async fn session(
     if let Some(stored) = &stored {
         progress.know_all(stored);
     }
-    let agent = agent(started, own, stored.as_ref(), &progress)?;
+    let answered = match &stored {
+        Some(run) if own.is_scripted(run) => journals::answers(crib, run).await?,
+        _ => 0,
+    };
+    let agent = agent(started, own, stored.as_ref(), answered, &progress)?;
     if own.max_cost.is_some() && !agent.has_prices() {
         screen::note(format!(
             "{WARNING}--max-cost counts nothing{WARNING:#}: the config has no `prices` of the model"
@@ -175,6 +187,10 @@ async fn session(
     let driven = async {
         upstream_wait::connect(started).await?;
         upstream_wait::absent(crib).iter().for_each(screen::note);
+        for tool in ApprovedCalls::unknown(&own.yes, crib.executor()) {
+            let tool = fully_visible(&tool);
+            screen::note(format!("{WARNING}--yes {tool}{WARNING:#}: no tool has such a name"));
+        }
         let report = match (&stored, input) {
             (None, input) => agent.run_with(input.unwrap_or_default(), &control).await?,
             (Some(run), Some(input)) => agent.send(&run.id, input, &control).await?,
@@ -185,8 +201,12 @@ async fn session(
     let report = match Box::pin(interrupt.during(driven)).await {
         Ok(report) => {
             let approved = ApprovedCalls::new(&own.yes, crib.executor().clone())?;
-            let decided =
-                decisions::decide_and_go_on(&agent, report?, &approved, &mut interrupt, &progress);
+            let tools = crib.executor();
+            let decided = async {
+                let report = report?;
+                let (asks, shown) = (&mut interrupt, &*progress);
+                decisions::decide_and_go_on(&agent, report, &approved, asks, shown, tools).await
+            };
             Box::pin(decided).await
         }
         Err(interrupted) => Err(interrupted.into()),
@@ -200,7 +220,15 @@ async fn session(
             }
             return Ok(Exit::Interrupted);
         }
-        report => report?,
+        Err(error) => {
+            progress.end_line();
+            // A run that has begun can go on.
+            let Some(id) = progress.run() else { return Err(error) };
+            could_not_run::report(&error, own.events || own.output.json);
+            screen::note(go_on(started, options, own, &id));
+            return Ok(Exit::Failure);
+        }
+        Ok(report) => report,
     };
     let go_on = || go_on(started, options, own, report.id().as_str());
     finish(&report, own, &progress, interrupt.is_stopped(), go_on)
@@ -210,6 +238,7 @@ fn agent(
     started: &Started,
     own: &RunOptions,
     stored: Option<&StoredRun>,
+    answered: usize,
     progress: &Arc<Progress>,
 ) -> anyhow::Result<Agent> {
     let crib = &started.crib;
@@ -221,22 +250,20 @@ fn agent(
     let recorded = stored.map(StoredRun::agent);
     let script =
         own.model.as_deref().or(recorded).and_then(|name| name.strip_prefix(scripted::PREFIX));
-    let resumed = own.model.as_deref().zip(recorded).and_then(|(model, name)| {
-        let is_script = name.starts_with(scripted::PREFIX);
-        Some((model, name.parse().ok().filter(|_| !is_script)?))
-    });
-    let builder = if let Some((model, AgentName::Entry(agent))) = resumed {
-        // The other model takes the place of the agent's, and of nothing else of the agent.
+    // The agent whose models `--model` replaces.
+    let entry = match (&own.agent, recorded.and_then(|name| name.parse().ok())) {
+        (Some(agent), _) => Some(agent.clone()),
+        (None, Some(AgentName::Entry(name))) if !name.starts_with(scripted::PREFIX) => Some(name),
+        _ => None,
+    };
+    let builder = if let (Some(entry), Some(model)) = (entry, &own.model) {
         let model: Arc<dyn ModelClient> = match script {
-            Some(path) => Arc::new(scripted::model(path, stored.map_or(0, StoredRun::answers))?),
-            None => {
-                let name = model.parse().map_err(anyhow::Error::msg)?;
-                crib.model_client(&name).map_err(explained)?
-            }
+            Some(path) => Arc::new(scripted::model(path, answered)?),
+            None => crib.model_of_provider(&model.parse().map_err(anyhow::Error::msg)?)?,
         };
-        crib.agent_with_model(&agent, model, turn).map_err(explained)?
+        crib.agent_with_model(&entry, turn, model).map_err(explained)?
     } else if let Some(path) = script {
-        let model = scripted::model(path, stored.map_or(0, StoredRun::answers))?;
+        let model = scripted::model(path, answered)?;
         let builder = Agent::builder(crib.executor().clone(), Arc::new(model))
             .name(format!("{}{path}", scripted::PREFIX))
             .turn_options(turn);
@@ -383,6 +410,10 @@ fn go_on(started: &Started, options: &Options, own: &RunOptions, id: &str) -> St
         words.extend(["--ctx".to_owned(), pair.clone()]);
     }
     words.extend(["run".to_owned(), "--resume".to_owned(), id.to_owned()]);
+    if let Some(model) = own.model.as_ref().filter(|_| own.agent.is_some() || own.resume.is_some())
+    {
+        words.extend(["--model".to_owned(), model.clone()]);
+    }
     if let Some(toolset) = own.toolset.name() {
         words.extend(["--toolset".to_owned(), toolset.to_owned()]);
     }

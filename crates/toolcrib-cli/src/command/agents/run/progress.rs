@@ -207,14 +207,21 @@ impl Progress {
             }
             JournalEntry::ModelRequested { .. } if is_own => state.text.clear(),
             JournalEntry::AnswerRefused { .. } => {
-                state.note(format!("{WARNING}no answer of the schema, asking again{WARNING:#}"));
+                state.note(format!(
+                    "{WARNING}the answer does not match the schema{WARNING:#}; asking again"
+                ));
             }
             JournalEntry::Compacted(_) => {
                 state.note(format!("{FAINT}the conversation became shorter{FAINT:#}"));
             }
             JournalEntry::ModelLost { reason, shown_chars, .. } => {
                 let what = if *shown_chars > 0 { "the answer was lost" } else { "no answer" };
-                state.note(format!("{WARNING}{what}{WARNING:#}: {}", fully_visible_text(reason)));
+                let reason = fully_visible_text(reason);
+                // Some reasons begin with the same words.
+                state.note(match reason.strip_prefix(what) {
+                    Some(rest) => format!("{WARNING}{what}{WARNING:#}{rest}"),
+                    None => format!("{WARNING}{what}{WARNING:#}: {reason}"),
+                });
             }
             JournalEntry::ModelAnswered { items, names, .. } => {
                 self.remember(state, run, items, names);

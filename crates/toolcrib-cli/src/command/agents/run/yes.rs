@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use toolcrib::Executor;
+use toolcrib::core::Pattern;
 use toolcrib::core::policy::{DecidedBy, OnAsk, Policy, PolicyError, PolicyRule, Verdict};
 use toolcrib::core::suspension::{Suspension, Waiting};
 use toolcrib::tool::Arguments;
@@ -41,6 +42,21 @@ pub(super) struct ApprovedCalls {
 impl ApprovedCalls {
     pub(super) fn new(rules: &[PolicyRule], tools: Executor) -> Result<Self, PolicyError> {
         Ok(Self { rules: Policy::new(OnAsk::Wait, rules.iter().cloned())?, tools })
+    }
+
+    /// The tools of rules that no tool has, as they were written.
+    pub(super) fn unknown(rules: &[PolicyRule], tools: &Executor) -> Vec<String> {
+        let snapshot = tools.registry().snapshot();
+        let written = rules.iter().filter_map(|rule| {
+            let rule = serde_json::to_value(rule).ok()?;
+            Some(rule.get("tool")?.as_str()?.to_owned())
+        });
+        written
+            .filter(|tool| {
+                let pattern = Pattern::new(tool.as_str());
+                !snapshot.entries().any(|entry| pattern.matches(entry.name()))
+            })
+            .collect()
     }
 
     /// Whether a rule approves a call that waits for approval. Calls that a policy denies do not wait, so no rule

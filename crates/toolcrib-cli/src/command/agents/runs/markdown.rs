@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 
 use toolcrib::agent::JournalEntry;
 use toolcrib::agent::run::AgentRun;
+use toolcrib::core::suspension::Suspension;
 use toolcrib::tool::{canonical_json, fully_visible_text};
 use toolcrib::wire::model::{Item, Role, View};
 
 use super::{StoredRun, ending};
 
 /// The whole conversation, with the calls that wait and how the run ended.
-pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
+pub(super) fn page(run: &StoredRun, state: &AgentRun, waiting: &[Suspension]) -> String {
     let mut page = format!("# Run {}\n\n", run.id);
     let _ = writeln!(page, "Agent `{}`, {}.", state.agent(), state.state().as_str());
     let names = tool_names(run);
@@ -45,7 +46,7 @@ pub(super) fn page(run: &StoredRun, state: &AgentRun) -> String {
             _ => {}
         }
     }
-    for call in state.waiting() {
+    for call in waiting {
         let head = format!("Waits: `{}` ({})", call.tool(), call.id());
         section(&mut page, &head, &fenced(&visible(&call.shown().arguments.to_string())));
     }

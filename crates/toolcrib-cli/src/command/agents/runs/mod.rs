@@ -11,7 +11,7 @@ use toolcrib::Toolcrib;
 use toolcrib::agent::AgentError;
 use toolcrib::agent::run::{AgentRun, Outcome, RunState};
 use toolcrib::core::clock::{Clock as _, SystemClock, Timestamp};
-use toolcrib::core::suspension::StoreError;
+use toolcrib::core::suspension::{StoreError, Suspension};
 use toolcrib::tool::{canonical_json, fully_visible, fully_visible_text};
 
 use super::journals::{self, StoredRun};
@@ -124,8 +124,15 @@ async fn list(started: &Started, own: &ListOptions) -> anyhow::Result<Exit> {
     }
     let runs = below_their_parents(runs);
     if own.output.json {
-        let runs: Vec<Value> = runs.iter().map(|(_, run, state)| record(run, state)).collect();
-        screen::json(&json!({"runs": runs}))?;
+        let mut records = Vec::new();
+        for (_, run, state) in &runs {
+            let waiting = waiting(crib, run, state).await.unwrap_or_else(|error| {
+                screen::note(format!("{error:#}"));
+                Vec::new()
+            });
+            records.push(record(run, state, &waiting));
+        }
+        screen::json(&json!({"runs": records}))?;
     } else if runs.is_empty() {
         screen::note("there is no run yet: `toolcrib run PROMPT` begins one");
     } else {
@@ -167,16 +174,32 @@ fn below_their_parents(runs: Vec<(StoredRun, AgentRun)>) -> Vec<(usize, StoredRu
 async fn show(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
     let run = journals::find(&started.crib, &own.id).await?;
     let state = run.state()?;
+    let waiting = waiting(&started.crib, &run, &state).await?;
     if own.output.json {
-        let mut value = record(&run, &state);
+        let mut value = record(&run, &state, &waiting);
         value["conversation"] = serde_json::to_value(state.conversation())?;
         screen::json(&value)?;
     } else if own.md {
-        screen::out(markdown::page(&run, &state))?;
+        screen::out(markdown::page(&run, &state, &waiting))?;
     } else {
-        screen::out(summary(&run, &state, &below(&started.crib, &run).await?))?;
+        let below = below(&started.crib, &run).await?;
+        screen::out(summary(&run, &state, &below, &waiting))?;
     }
     Ok(Exit::Success)
+}
+
+/// The calls of a run that wait for somebody. A call that waits for sub-agents cannot be decided: the calls for which
+/// they wait stand in its place.
+async fn waiting(
+    crib: &Toolcrib,
+    run: &StoredRun,
+    state: &AgentRun,
+) -> anyhow::Result<Vec<Suspension>> {
+    if state.waiting().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let report = journals::reader(crib).load(&run.id).await?;
+    Ok(report.waiting().cloned().collect())
 }
 
 async fn cancel(started: &Started, own: &CancelOptions) -> anyhow::Result<Exit> {
@@ -224,8 +247,8 @@ async fn export(started: &Started, own: &ExportOptions) -> anyhow::Result<Exit> 
     Ok(Exit::Success)
 }
 
-fn record(run: &StoredRun, state: &AgentRun) -> Value {
-    let waiting = state.waiting().map(|call| {
+fn record(run: &StoredRun, state: &AgentRun, waiting: &[Suspension]) -> Value {
+    let waiting = waiting.iter().map(|call| {
         json!({"id": call.id().as_str(), "tool": call.tool(), "arguments": call.shown().arguments})
     });
     let spent = state.spent_in_all();
@@ -245,7 +268,12 @@ fn record(run: &StoredRun, state: &AgentRun) -> Value {
     })
 }
 
-fn summary(run: &StoredRun, state: &AgentRun, below: &[(StoredRun, AgentRun)]) -> String {
+fn summary(
+    run: &StoredRun,
+    state: &AgentRun,
+    below: &[(StoredRun, AgentRun)],
+    waiting: &[Suspension],
+) -> String {
     let mut text =
         format!("{STRONG}{}{STRONG:#} {FAINT}{}{FAINT:#}\n", state.state().as_str(), run.id);
     let mut row = |name: &str, value: &str| {
@@ -273,7 +301,7 @@ fn summary(run: &StoredRun, state: &AgentRun, below: &[(StoredRun, AgentRun)]) -
         row("started", &fully_visible(&line));
     }
     row("paused", &fully_visible(state.paused().unwrap_or_default()));
-    for call in state.waiting() {
+    for call in waiting {
         let arguments = canonical_json(&call.shown().arguments);
         let call_line = format!("{} {} {}", call.id(), call.tool(), arguments);
         row("waits", &fully_visible(&call_line));

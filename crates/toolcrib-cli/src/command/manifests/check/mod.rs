@@ -114,8 +114,13 @@ pub(in crate::command) fn run(options: &Options, own: &CheckOptions) -> anyhow::
     if own.paths.is_empty() {
         loaded.locate_directories(&mut found.files);
         let started = startup::without_state(options).ok();
-        let unmatched = started.map(|started| started.crib.unmatched_names(config));
+        let unmatched = started.map(|started| {
+            let mut found = started.crib.unmatched_names(config);
+            found.extend(started.crib.unmatched_patterns(config));
+            found
+        });
         let mut findings = unmatched.unwrap_or_default();
+        findings.extend(config.refused_settings());
         findings.extend(config.missing_secrets());
         about_config = loaded.located(&findings);
     }

@@ -84,8 +84,15 @@ pub(super) fn waiting(servers: &[RunningServer]) -> anyhow::Result<(Vec<Value>, 
         match runtime::block_on(server.client.get("/v1/approvals"))? {
             Ok(answer) => {
                 for call in answer["approvals"].as_array().into_iter().flatten() {
-                    if !waiting.iter().any(|known| known["id"] == call["id"]) {
-                        waiting.push(of_server(server, call.clone()));
+                    match waiting.iter_mut().find(|known| known["id"] == call["id"]) {
+                        None => waiting.push(of_server(server, call.clone())),
+                        // This server can go on with it, and the other one cannot.
+                        Some(known)
+                            if call["obstacle"].is_null() && !known["obstacle"].is_null() =>
+                        {
+                            *known = of_server(server, call.clone());
+                        }
+                        Some(_) => {}
                     }
                 }
             }

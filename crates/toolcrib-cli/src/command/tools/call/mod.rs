@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use toolcrib::core::unguessable;
 use toolcrib::tool::{CallId, ToolError};
@@ -51,7 +52,7 @@ pub(crate) struct CallOptions {
     /// The arguments
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// Read the arguments from this file, as a JSON object; - reads standard input
+    /// Read the arguments from this file, as a JSON object; - reads standard input. What is not valid JSON is refused
     #[arg(long, value_name = "FILE", conflicts_with = "pairs")]
     input: Option<PathBuf>,
     /// Approve this one call, if it needs approval
@@ -199,15 +200,20 @@ fn given(own: &CallOptions) -> anyhow::Result<Option<String>> {
     if let Some(json) = own.pairs.iter().find(|pair| is_json_or_dash(pair)) {
         bail!("{json:?} is not KEY=VALUE. {ARGUMENTS_ARE_INPUT}");
     }
-    match own.input.as_deref() {
-        None => Ok(None),
-        Some(path) if path == Path::new("-") => io::read_to_string(io::stdin())
-            .context("reading the arguments from standard input")
-            .map(Some),
-        Some(path) => fs::read_to_string(path)
-            .with_context(|| format!("reading the arguments from {}", path.display()))
-            .map(Some),
+    let (from, text) = match own.input.as_deref() {
+        None => return Ok(None),
+        Some(path) if path == Path::new("-") => {
+            let text = io::read_to_string(io::stdin());
+            ("standard input".to_owned(), text)
+        }
+        Some(path) => (path.display().to_string(), fs::read_to_string(path)),
+    };
+    let text = text.with_context(|| format!("reading the arguments from {from}"))?;
+    // Only what a model writes is repaired: a file that was cut off is half of what somebody meant.
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(&text) {
+        bail!("the arguments from {from} are not JSON: {error}. Nothing was run");
     }
+    Ok(Some(text))
 }
 
 /// Whether a positional value was probably meant as all arguments: JSON, or standard input.
@@ -223,11 +229,6 @@ fn print(
 ) -> anyhow::Result<()> {
     if own.output.json {
         return screen::json_text(&answer.to_json());
-    }
-    let repaired = answer.output().and_then(|output| output.meta().get("repaired"));
-    for what in repaired.and_then(Value::as_array).into_iter().flatten() {
-        let what = what.as_str().unwrap_or_default();
-        screen::note(format!("the arguments were not valid JSON and were repaired: {what}"));
     }
     match answer.error() {
         None if shown.is_all_of(&answer.text()) => {}

@@ -8,14 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use toolcrib::tool::{ToolCall, ToolEntry, canonical_json, fully_visible, fully_visible_text};
-use toolcrib::wire::{fields, parameters};
+use toolcrib::wire::parameters;
 use toolcrib::{Annotations, ErrorKind};
 
 use crate::options::{ConnectChoice, JsonOutput, Options};
 use crate::screen::parameter::parameter_text;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::startup::Started;
-use crate::upstream_wait::PinnedDefinition;
 use crate::{Exit, runtime, startup, upstream_wait};
 use behavior::Behavior;
 pub(in crate::command) use behavior::because;
@@ -57,9 +56,9 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
             upstream_wait::not_asked_for(started, &own.name)
         };
         if let Some(message) = &at_a_server
-            && let Some(pinned) = upstream_wait::pinned_definition(started, &own.name)
+            && let Some(pinned) = upstream_wait::pinned_tool(started, &own.name)
         {
-            return show_pinned(own, &pinned, message);
+            return show(&pinned, started, own, Some(message));
         }
         if let Some(message) = at_a_server {
             if own.output.json {
@@ -91,72 +90,50 @@ async fn shown(started: &Started, own: &ShowOptions) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Failure);
     };
-    let behavior = Behavior::of(tool, started);
-    if own.output.json {
-        let mut document = tool.definition.to_value();
-        behavior.add_to(&mut document);
-        document["source"] = json!(tool.source.to_string());
-        if let Some(reason) = tool.unavailable_reason() {
-            document["unavailable"] = json!(reason);
-        }
-        if let Some(digest) = &tool.digest {
-            document["digest"] = json!(digest);
-        }
-        if let Some(remark) = &tool.remark {
-            document["remark"] = json!(remark);
-        }
-        if let Some(reason) = &tool.unsafe_argv {
-            document["unsafe_argv"] = json!(reason);
-        }
-        screen::json(&document)?;
-    } else {
-        screen::out(page(tool, &behavior))?;
-    }
-    Ok(Exit::Success)
+    show(tool, started, own, None)
 }
 
-/// Shows a tool of a server that was not asked, or does not run, as it was pinned.
-fn show_pinned(
+/// Shows a tool, or its `pinned` definition and why its server was not asked.
+fn show(
+    tool: &ToolEntry,
+    started: &Started,
     own: &ShowOptions,
-    pinned: &PinnedDefinition,
-    message: &str,
+    pinned: Option<&str>,
 ) -> anyhow::Result<Exit> {
-    let says = &pinned.says;
+    let behavior = Behavior::of(tool, started);
     if own.output.json {
-        screen::json(&json!({
-            "name": own.name,
-            "description": says["description"],
-            "input_schema": says["inputSchema"],
-            "output_schema": says["outputSchema"],
-            "annotations": says["annotations"],
-            "source": format!("upstream:{}", pinned.upstream),
-            "pinned": true,
-            "unavailable": message,
-        }))?;
-    } else {
-        screen::out(pinned_page(&own.name, says))?;
+        let mut document = document(tool, &behavior);
+        if let Some(message) = pinned {
+            document["pinned"] = json!(true);
+            document["unavailable"] = json!(message);
+        }
+        screen::json(&document)?;
+        return Ok(Exit::Success);
+    }
+    screen::out(page(tool, &behavior))?;
+    if let Some(message) = pinned {
         screen::note(screen::folded_note(&format!("{WARNING}pinned{WARNING:#}: {message}"), 4));
     }
     Ok(Exit::Success)
 }
 
-/// The words of a server about its tool.
-fn pinned_page(name: &str, says: &Value) -> String {
-    let text = |key: &str| fully_visible_text(says[key].as_str().unwrap_or_default().trim());
-    let mut page = format!("{STRONG}{}{STRONG:#}", fully_visible(name));
-    let title = says["title"].as_str().map(fully_visible);
-    let _ = write!(page, "{}", title.map(|title| format!("  {title}")).unwrap_or_default());
-    let _ = writeln!(page, "\n{}\n", lines(&text("description"), 0));
-    let arguments = fields(&says["inputSchema"]);
-    if arguments.is_empty() {
-        page.push_str("It takes no arguments.\n");
-        return page;
+fn document(tool: &ToolEntry, behavior: &Behavior<'_>) -> Value {
+    let mut document = tool.definition.to_value();
+    behavior.add_to(&mut document);
+    document["source"] = json!(tool.source.to_string());
+    if let Some(reason) = tool.unavailable_reason() {
+        document["unavailable"] = json!(reason);
     }
-    let _ = writeln!(page, "{STRONG}Arguments{STRONG:#}");
-    for argument in &arguments {
-        page.push_str(&parameter_text(argument));
+    if let Some(digest) = &tool.digest {
+        document["digest"] = json!(digest);
     }
-    page
+    if let Some(remark) = &tool.remark {
+        document["remark"] = json!(remark);
+    }
+    if let Some(reason) = &tool.unsafe_argv {
+        document["unsafe_argv"] = json!(reason);
+    }
+    document
 }
 
 fn page(tool: &ToolEntry, behavior: &Behavior<'_>) -> String {

@@ -349,8 +349,40 @@ fn a_listing_names_pinned_tools_of_servers_it_does_not_ask() {
     assert_eq!(run.code, Some(0), "its pinned definition is shown: {run:?}");
     assert!(run.stdout.starts_with("notes_get") && run.stdout.contains("  id ("), "{run:?}");
     let record = crib.run(&["show", "notes_get", "--json"]).json();
-    assert_eq!((&record["pinned"], &record["source"]), (&json!(true), &json!("upstream:notes")));
+    let source = "upstream notes (tools.d/servers.yaml:3:11)";
+    assert_eq!((&record["pinned"], &record["source"]), (&json!(true), &json!(source)));
     assert!(record["input_schema"]["properties"]["id"].is_object(), "{record}");
+}
+
+#[test]
+fn a_pinned_tool_is_shown_with_the_words_of_the_manifest_and_with_what_a_call_does() {
+    let crib = crib(
+        "    tools:\n      override:\n        get: {name: look, description: Look at one of our notes., \
+         approval: always}\n    limits: {timeout: 7s}\n",
+    );
+    assert_eq!(crib.run(&["call", "notes_look", "id=1", "--yes"]).code, Some(0));
+    let connected = crib.run(&["show", "notes_look", "--connect"]);
+    assert_eq!(connected.code, Some(0), "{connected:?}");
+    let pinned = crib.run(&["show", "notes_look"]);
+    assert_eq!((pinned.code, &pinned.stdout), (Some(0), &connected.stdout), "{pinned:?}");
+    assert!(pinned.stderr.contains("pinned: "), "{pinned:?}");
+    for said in ["Look at one of our notes.", "every call needs it", "7s", "python3"] {
+        assert!(pinned.stdout.contains(said), "{said}: {pinned:?}");
+    }
+    assert!(!pinned.stdout.contains("Read one note."), "{pinned:?}");
+    let mut record = crib.run(&["show", "notes_look", "--json"]).json();
+    assert_eq!(record["pinned"], true, "{record}");
+    for key in ["pinned", "unavailable"] {
+        record.as_object_mut().expect("an object").remove(key);
+    }
+    assert_eq!(record, crib.run(&["show", "notes_look", "--connect", "--json"]).json());
+}
+
+#[test]
+fn why_tells_that_the_upstream_of_a_running_server_is_down_and_why() {
+    let crib = crib("  - name: gone\n    command: [no-such-program-here]\n");
+    let _serving = Server::start(&crib, &["serve", "--listen", "127.0.0.1:0"]);
+    until(&crib, &["why", "gone"], |run| run.stdout.contains("it is down: it cannot be started"));
 }
 
 #[test]

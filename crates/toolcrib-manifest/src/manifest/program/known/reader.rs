@@ -321,7 +321,11 @@ impl VectorReader<'_, '_> {
             let message = format!(
                 "{reference} would be part of what `{name}` runs: a model must not write it"
             );
-            self.found("spliced-script", word, message, known.instead);
+            let help = match self.scope.too_free(&reference) {
+                Some(part) => format!("{part}. {}", known.instead),
+                None => known.instead.to_owned(),
+            };
+            self.found("spliced-script", word, message, &help);
         }
     }
 

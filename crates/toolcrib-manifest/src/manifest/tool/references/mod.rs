@@ -10,6 +10,7 @@ use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node, NodeValue};
 use crate::manifest::schema::addresses::names_host;
+use crate::manifest::schema::too_free::too_free;
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::template::{Reference, Template};
 
@@ -43,6 +44,8 @@ pub(in crate::manifest) struct Argument {
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Scope {
     pub(in crate::manifest) arguments: BTreeMap<String, Argument>,
+    /// The part of an argument's schema that takes any text, and what restricts it, if it is only a part.
+    too_free: BTreeMap<String, String>,
     pub(in crate::manifest) context: BTreeSet<String>,
     /// Arguments that are used.
     pub(in crate::manifest) used: BTreeSet<String>,
@@ -74,6 +77,9 @@ impl Scope {
                         // A list of names that belongs beside `properties`.
                         if property.key == "required" && !property.node.items().is_empty() {
                             continue;
+                        }
+                        if let Some(part) = too_free(&property.key, &property.node) {
+                            self.too_free.entry(property.key.clone()).or_insert(part);
                         }
                         self.arguments.entry(property.key.clone()).or_insert_with(|| Argument {
                             span: property.key_span.clone(),
@@ -110,6 +116,12 @@ impl Scope {
                 _ => {}
             }
         }
+    }
+
+    /// The part of the schema of a reference's argument that takes any text, and what restricts it, if it is only a part.
+    pub(in crate::manifest) fn too_free(&self, reference: &Reference) -> Option<&str> {
+        let Reference::Arg(name) = reference else { return None };
+        self.too_free.get(name).map(String::as_str)
     }
 
     /// Reads a template and checks what it refers to.

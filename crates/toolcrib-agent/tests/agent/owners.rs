@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::{Agent, AgentBuilder, AgentError, RunControl};
 use toolcrib_core::run::MemoryRuns;
-use toolcrib_core::{Executor, Registry, ToolFilter, Toolset, TurnOptions};
+use toolcrib_core::{Executor, Registration, Registry, ToolFilter, Toolset, TurnOptions};
 use toolcrib_tool::{Layer, Source, ToolDefinition, ToolEntry, tool_fn};
 
 use crate::fixture::executor;
@@ -145,7 +145,8 @@ async fn reloaded_between_rounds(pins: bool) -> (String, [bool; 2]) {
             async move {
                 let registry = own.get().unwrap().registry();
                 registry.unregister(&Source::new(Layer::Host, "test"), "level").unwrap();
-                registry.register(level("new")).unwrap();
+                let registered = registry.register(level("new")).unwrap();
+                assert!(matches!(registered, Registration::Registered), "{registered:?}");
                 "reloaded"
             }
         })

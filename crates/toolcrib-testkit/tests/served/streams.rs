@@ -24,7 +24,7 @@ fn a_thousand_random_responses_are_what_the_specification_says() {
         // What is fetched afterwards is what was sent.
         assert_eq!(played.writer.to_value(), checked.response);
         assert_eq!(played.writer.next_sequence_number(), played.events.len() as u64);
-        assert!(played.events.last().is_some_and(|event| event.is_terminal()));
+        assert!(played.events.last().is_some_and(toolcrib_wire::api::StreamEvent::is_terminal));
         Ok(())
     });
 }

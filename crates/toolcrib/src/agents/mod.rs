@@ -243,7 +243,7 @@ impl Toolcrib {
             };
             options = options.toolset(without_tools(toolset));
         }
-        let agent = self.entry(config, name, None, options, others)?.build();
+        let agent = self.entry(config, name, options, others)?.build();
         others.built.insert(name.to_owned(), agent.clone());
         Ok(agent)
     }

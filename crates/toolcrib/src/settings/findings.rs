@@ -107,7 +107,7 @@ impl LoadedConfig {
             let problem = match finding.severity {
                 Severity::Error => problem.as_error(),
                 Severity::Hint => problem.as_hint(),
-                _ => problem,
+                Severity::Warning => problem,
             };
             let (file, problem) = self.place(&finding.path, problem);
             match files.iter_mut().find(|known| known.path == file.path) {

@@ -81,7 +81,8 @@ impl DecidingFiles {
             let folder: PathBuf = cwd.join(&text[start.len()..]).components().collect();
             if around.holds_workspace(&folder) || text.len() == start.len() {
                 continue;
-            } else if around.is_behind_a_link(&folder) {
+            }
+            if around.is_behind_a_link(&folder) {
                 self.linked.push(folder);
             } else if folder.is_dir() {
                 self.places.push(folder);

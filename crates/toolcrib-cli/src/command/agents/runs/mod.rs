@@ -198,7 +198,7 @@ async fn waiting(
     if state.waiting().next().is_none() {
         return Ok(Vec::new());
     }
-    let report = journals::reader(crib).load(&run.id).await?;
+    let report = run.reader(crib).load(&run.id).await?;
     Ok(report.waiting().cloned().collect())
 }
 

@@ -20,6 +20,18 @@ impl ExposedFiles {
     }
 }
 
+impl ExposedFiles {
+    /// Records that the operator has reviewed all files as they are now. Returns those that exist.
+    pub fn review(&self) -> Vec<PathBuf> {
+        let mut files = self.places().unwrap_or_default();
+        if !files.is_empty() {
+            self.remove(&files);
+        }
+        files.retain(|file| file.exists());
+        files
+    }
+}
+
 impl ExposureRecord for ExposedFiles {
     fn places(&self) -> Option<Vec<PathBuf>> {
         let read = self.table.all();

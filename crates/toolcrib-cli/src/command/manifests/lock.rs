@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use serde_json::json;
+use toolcrib::control_plane::ExposedFiles;
 use toolcrib::lock::lock_of;
 use toolcrib::manifest::Severity;
 use toolcrib::manifest::lock::{Change, Kind, Lock, LockChange, changes};
@@ -107,6 +108,10 @@ fn locked(started: &Started, own: &LockOptions) -> anyhow::Result<Exit> {
     let writes = !own.check && !own.diff && withheld.is_empty();
     if writes && !same {
         declared.write(path)?;
+        // Whoever accepts the contents of files has reviewed them.
+        if let Some(state) = &started.config.state.dir {
+            ExposedFiles::in_state(state).review();
+        }
     }
     if own.output.json {
         screen::json(&json!({

@@ -49,9 +49,20 @@ pub(super) fn each(
     page: impl Fn(&Value) -> String,
 ) -> anyhow::Result<Exit> {
     let (place, servers) = place_and_servers(options)?;
+    each_of(&place, &servers, output, ask, page)
+}
+
+/// Sends a request to each of these servers and prints each answer.
+pub(super) fn each_of(
+    place: &SocketFolder,
+    servers: &[RunningServer],
+    output: JsonOutput,
+    ask: &impl AsyncFn(&OwnerClient) -> Result<Value, OwnerError>,
+    page: impl Fn(&Value) -> String,
+) -> anyhow::Result<Exit> {
     let mut records = Vec::new();
     let mut has_failed = servers.is_empty();
-    for server in &servers {
+    for server in servers {
         match runtime::block_on(ask(&server.client))? {
             Ok(answer) => {
                 if output.json {
@@ -96,7 +107,9 @@ pub(in crate::command) fn servers(options: &Options) -> anyhow::Result<Vec<Runni
 }
 
 /// Where servers of this config are searched for, and those that were found.
-fn place_and_servers(options: &Options) -> anyhow::Result<(SocketFolder, Vec<RunningServer>)> {
+pub(super) fn place_and_servers(
+    options: &Options,
+) -> anyhow::Result<(SocketFolder, Vec<RunningServer>)> {
     let place = match startup::control(options)? {
         Ok(place) => place,
         Err(why) => bail!(

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use toolcrib::control_plane::{ExposedFiles, ExposureRecord as _};
+use toolcrib::control_plane::ExposedFiles;
 use toolcrib::servers::OwnerClient;
 use toolcrib::tool::fully_visible;
 
-use super::ask_servers::{WHICH, each, list, servers, text};
+use super::ask_servers::{WHICH, each_of, list, place_and_servers, text};
 use super::report::{config_page, files_page, upstreams_page};
 use crate::options::{JsonOutput, Options};
 use crate::screen::{WARNING, count};
@@ -33,7 +33,8 @@ pub(crate) struct ReloadOptions {
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow::Result<Exit> {
-    if servers(options)?.is_empty()
+    let (place, servers) = place_and_servers(options)?;
+    if servers.is_empty()
         && let Some(reviewed) = review_without_server(options)
     {
         if own.output.json {
@@ -54,7 +55,7 @@ pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow:
         }
         Ok(answer)
     };
-    let exit = each(options, own.output, &reload, reload_page)?;
+    let exit = each_of(&place, &servers, own.output, &reload, reload_page)?;
     Ok(if found_unusable.get() { Exit::Failure } else { exit })
 }
 
@@ -63,10 +64,7 @@ pub(in crate::command) fn run(options: &Options, own: &ReloadOptions) -> anyhow:
 fn review_without_server(options: &Options) -> Option<Vec<PathBuf>> {
     // The servers that are looked for do not need a valid config, either.
     let config = startup::config(options).ok()?.into_config();
-    let record = ExposedFiles::in_state(config.state.dir.as_deref()?);
-    let files = record.places()?;
-    record.remove(&files);
-    let files: Vec<_> = files.into_iter().filter(|file| file.exists()).collect();
+    let files = ExposedFiles::in_state(config.state.dir.as_deref()?).review();
     (!files.is_empty()).then_some(files)
 }
 

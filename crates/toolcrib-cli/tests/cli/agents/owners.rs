@@ -37,13 +37,20 @@ async fn another_model_for_a_run_leaves_it_the_toolset_and_instruction_of_its_ag
     crib.config(&format!("{config}{narrow}toolsets: {{quiet: {{include: [{{names: [nap]}}]}}}}\n"));
     let run = crib.run(&["run", "--agent", "narrow", "Hello."]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    let run = crib.run(&["run", "--resume", "last", "--model", "script/other", "And then?"]);
+    let run = crib.run(&["run", "--resume", "last", "--model", "script/scripted", "And then?"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Two.\n"), "{run:?}");
-    for (request, model) in [(0, "scripted"), (1, "other")] {
+    for request in [0, 1] {
         assert_eq!(offered(&server, request), ["nap", "read_output"]);
-        let body = &server.requests()[request].body;
-        assert_eq!((&body["model"], body.to_string().contains("Be quiet.")), (&json!(model), true));
+        assert!(server.requests()[request].text.contains("Be quiet."));
     }
+    // A script has the two answers of before first.
+    let script = json!([{"text": ""}, {"text": ""}, {"call": "say", "arguments": {"text": "x"}}, {"text": "Three."}]);
+    std::fs::write(crib.path().join("script.json"), script.to_string()).expect("a script");
+    let other = ["run", "--resume", "last", "--model", "scripted:script.json", "Say x."];
+    let run = crib.run(&other);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Three.\n"), "{run:?}");
+    assert!(run.stderr.contains("say") && run.stderr.contains("not_found"), "{run:?}");
+    assert_eq!(server.requests().len(), 2, "another model has answered");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,10 @@ pub fn asked_to_run(contenders: impl Fn(&str) -> Vec<Contender>) -> Option<ExitC
 }
 
 /// Instructions of a whole run of this program with these arguments. Fails as [`instructions`] does.
-#[expect(clippy::disallowed_methods, reason = "valgrind is no tool of anybody's: nothing to guard")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "valgrind is not a tool of a model, so it is not confined"
+)]
 pub fn instructions_of_run(arguments: &[&str]) -> Result<u64, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")

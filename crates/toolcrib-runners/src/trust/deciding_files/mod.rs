@@ -483,8 +483,8 @@ impl DecidingFiles {
         }
     }
 
-    /// Adds the files that a variable names, and the folders if programs look for code in them. The workspace itself
-    /// is not added: no tool could write anything.
+    /// Adds the files that an environment variable names, and the folders that it names if programs load code from
+    /// them. The workspace itself is not added: no tool could write anything.
     fn variable(&mut self, name: &str, value: &str, around: &DeclarationFolders<'_>) {
         let carries_code = CODE_VARIABLES.contains(&name);
         let is_path = |part: &&str| !part.is_empty() && (carries_code || part.contains('/'));

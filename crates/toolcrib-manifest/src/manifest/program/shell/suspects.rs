@@ -168,7 +168,7 @@ impl Flow<'_> {
         })
     }
 
-    /// The values that a command is given as words or input.
+    /// The values that reach a command in its words or on its standard input.
     fn named_in(&self, command: &Command, function: Option<&str>) -> Option<Taint> {
         let function = command.function.as_deref().or(function);
         let words = command.words.iter().skip(1);

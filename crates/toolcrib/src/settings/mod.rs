@@ -10,8 +10,6 @@ mod agents;
 #[cfg(feature = "builtins")]
 mod builtins;
 mod calls;
-#[cfg(feature = "builtins")]
-mod code_execution;
 #[cfg(all(unix, feature = "manifests"))]
 mod findings;
 mod layers;
@@ -53,10 +51,8 @@ pub(crate) use agents::undeclared_model;
 #[cfg(feature = "agent")]
 pub use agents::{AgentBudget, AgentEntry};
 #[cfg(feature = "builtins")]
-pub use builtins::{Bash, Builtins, Paths};
+pub use builtins::{Bash, Builtins, CodeExecution, ExtraModules, Paths, Timeouts};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
-#[cfg(feature = "builtins")]
-pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
 #[cfg(all(unix, feature = "manifests"))]
 pub use findings::ConfigFinding;
 pub use layers::{ConfigError, ConfigLayers, EffectiveValue, LoadedConfig, VARIABLE_PREFIX};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_builtins::code::{ModuleName, PythonSettings, Strictness};
 use toolcrib_tool::units::TimeLimit;
 
-use super::builtins::without_limit;
+use super::without_limit;
 
 /// Settings of the code that `execute_python` runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ pub struct ExtraModules {
 
 impl CodeExecution {
     /// Converts the settings for the tool.
-    pub(super) fn settings(&self) -> PythonSettings {
+    pub(in crate::settings) fn settings(&self) -> PythonSettings {
         let Self { default_strictness, allow_lenient, timeouts, extra_allowed_modules } = self;
         let mut settings = PythonSettings::default()
             .with_default_strictness(*default_strictness)

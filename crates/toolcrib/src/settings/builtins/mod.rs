@@ -1,5 +1,7 @@
 //! Settings of the built-in tools: their names, their folders, and the places that they refuse.
 
+mod code_execution;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use toolcrib_core::Pattern;
 use toolcrib_tool::units::TimeLimit;
 
 use super::Config;
+
+pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

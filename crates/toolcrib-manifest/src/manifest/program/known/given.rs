@@ -30,14 +30,14 @@ impl<'w, 'n> VectorReader<'w, 'n> {
     /// Reads the arguments beside an option with which settings decide what is run for each file.
     pub(super) fn evoked(&mut self, start: usize, name: &str, known: &Program) {
         let words = self.words.get(start..).unwrap_or_default();
-        let evokes = |word: &Word<'_>| known.evokes.iter().find(|it| word.literal() == Some(it));
+        let evokes = |word: &Word<'_>| known.evokes.iter().find(|it| word.literal() == Some(*it));
         let Some(option) = words.iter().find_map(evokes) else { return };
         for word in words.iter().filter(|word| tainted(word, self.scope, Shape::Fixed)) {
             let message = format!(
                 "with `{option}`, `{name}` runs the program that attributes and settings name for the file: a model \
                  must not choose the file"
             );
-            self.found("unsafe-argument", word, message, known.instead);
+            self.found("unsafe-argument", word, message, &known.instead);
         }
     }
 
@@ -137,11 +137,11 @@ impl<'w, 'n> VectorReader<'w, 'n> {
         let word = &self.words[at];
         let begins_with = begins(word);
         let option = known.assigns.iter().find(|option| {
-            let rest = begins_with.strip_prefix(**option);
+            let rest = begins_with.strip_prefix(*option);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
         })?;
         let attached = begins_with[option.len()..].trim_start_matches('=');
-        let is_alone = word.literal() == Some(*option);
+        let is_alone = word.literal() == Some(option);
         let (value, text) = if is_alone {
             let value = self.words.get(at + 1)?;
             (value, begins(value))
@@ -164,12 +164,12 @@ impl<'w, 'n> VectorReader<'w, 'n> {
 
     /// The value of an option of which nobody knows what it does.
     fn unlisted(&mut self, at: usize, name: &str, known: &Program) {
-        let Some(flags) = known.flags else { return };
+        let Some(flags) = &known.flags else { return };
         let word = &self.words[at];
         let option = begins(word).split('=').next().unwrap_or_default();
         let letters = option.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        let is_letter = |letter: char| flags.contains(&format!("-{letter}").as_str());
-        let is_flag = flags.contains(&option)
+        let is_letter = |letter: char| flags.contains(&format!("-{letter}"));
+        let is_flag = flags.contains(option)
             || letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(is_letter));
         let is_alone = word.literal().is_some_and(|text| !text.contains('='));
         // `-DNAME=…`: the value of an option of one letter.
@@ -178,12 +178,12 @@ impl<'w, 'n> VectorReader<'w, 'n> {
                 && known.ends_with(['D', 'I', 'L', 'O', 'U', 'W', 'l', 'o'])
                 && option.starts_with(known)
         };
-        if !is_alone && known.is_whole() && known.valued.iter().any(|one| is_known(one)) {
+        if !is_alone && known.whole_words && known.valued.iter().any(is_known) {
             return;
         }
         let value = if !is_alone {
             Some(word)
-        } else if is_flag || flags == ["*"] {
+        } else if is_flag || flags.contains("*") {
             None
         } else {
             self.words.get(at + 1).filter(|next| !begins(next).starts_with('-'))

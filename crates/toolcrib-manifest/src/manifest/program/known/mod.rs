@@ -8,8 +8,8 @@ mod given;
 mod input_readers;
 mod modules;
 mod program;
-mod programs;
 mod reader;
+mod tables;
 
 use super::argv::Word;
 use crate::diagnostic::Diagnostic;
@@ -23,8 +23,8 @@ pub(super) use input_readers::{UnknownReader, unknown_reader};
 pub(super) use modules::given_by_xargs;
 pub(super) use program::Program;
 use program::Rest;
-use programs::END_OPTIONS;
 use reader::VectorReader;
+use tables::TABLES;
 
 /// What was found out about the programs of an argument vector.
 #[derive(Debug, Default)]
@@ -65,14 +65,14 @@ pub(in crate::manifest) fn find(program: &str) -> Option<&'static Program> {
     let name = base_name(program);
     // Some have digits or dots in their names that say no version: `ld-linux.so`, `pip3`.
     let whole = program.rsplit('/').next().unwrap_or(program);
-    programs::all().find(|known| known.names.contains(&name) || known.names.contains(&whole))
+    TABLES.find(&[name, whole])
 }
 
 /// Whether an option of a program takes a value of its own; `None` if nobody knows.
 pub(in crate::manifest) fn takes_value(program: &str, option: &str) -> Option<bool> {
     let known = find(program)?;
-    let lists = [known.valued, known.code, known.assigns, known.files, known.folder];
-    if lists.iter().any(|options| options.contains(&option)) {
+    let lists = [&known.valued, &known.code, &known.assigns, &known.files, &known.folder];
+    if lists.iter().any(|options| options.contains(option)) {
         return Some(true);
     }
     known.complete.then_some(false)
@@ -104,7 +104,7 @@ pub(in crate::manifest) fn is_input(path: &str) -> bool {
 
 /// Whether a program is known to take `--` for the end of its options.
 pub(in crate::manifest) fn ends_options(program: &str) -> bool {
-    END_OPTIONS.contains(&base_name(program))
+    TABLES.end_options.contains(base_name(program))
 }
 
 /// The text that a word begins with, up to its first reference.

@@ -1,68 +1,111 @@
 //! How a program reads its arguments: which of them it runs, and which options take a value.
 
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
 use crate::manifest::schema::value_shape::Shape;
 
 /// How a program reads its arguments.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key in the tables")]
 pub(crate) struct Program {
-    pub(super) names: &'static [&'static str],
+    pub(super) names: Words,
     /// Options that a value of their own follows.
-    pub(super) valued: &'static [&'static str],
+    pub(super) valued: Words,
     /// Options without a value, or `*` for every option that is written without one. If they are given,
     /// a value of an option that is in no list is refused.
-    pub(super) flags: Option<&'static [&'static str]>,
+    pub(super) flags: Option<Words>,
     /// Options whose value is a program, a text that is run, or a setting that names one of these.
-    pub(super) code: &'static [&'static str],
+    pub(super) code: Words,
     /// Options whose value sets a variable: `name=value`.
-    pub(super) assigns: &'static [&'static str],
+    pub(super) assigns: Words,
     /// Options whose value is a file, unless it begins in a way that means more: `engine:…`.
-    pub(super) files: &'static [&'static str],
+    pub(super) files: Words,
     /// Options that name the folder in which the program that follows runs.
-    pub(super) folder: &'static [&'static str],
+    pub(super) folder: Words,
     /// Those among `code` whose value is harmless beside all of `settled_by`.
-    pub(super) settled: &'static [&'static str],
+    pub(super) settled: Words,
     /// Settings without which a value in `settled` could name programs.
-    pub(super) settled_by: &'static [&'static str],
+    pub(super) settled_by: Words,
     /// Settings in the values of `code` that name nothing which is run.
-    pub(super) data: &'static [&'static str],
+    pub(super) data: Words,
     /// Options with which it runs the programs that settings name for the files among its arguments.
-    pub(super) evokes: &'static [&'static str],
+    pub(super) evokes: Words,
     /// What its other arguments are.
     pub(super) rest: Rest,
+    /// The names of its commands in the tables, if its first argument is one. A command without names is every
+    /// command that no other names.
+    pub(super) commands: Words,
     /// Whether `valued` and `code` name every option that takes a value.
     pub(super) complete: bool,
     /// Whether its first argument may be a cluster of options without a dash, whose values follow.
     pub(super) undashed: bool,
-    /// What the letters behind one dash are.
-    pub(super) dash: Dash,
-    /// Values that are harmless wherever they stand in what is run.
-    pub(super) harmless: Shape,
+    /// Whether an option behind one dash is a whole word, never a cluster of letters.
+    pub(super) whole_words: bool,
+    /// Whether plain words are harmless wherever they stand in what is run.
+    pub(super) harmless_words: bool,
     /// Whether it runs what it reads on standard input, unless an argument says what to run.
     pub(super) runs_stdin: bool,
     /// Where a value can stand instead.
-    pub(super) instead: &'static str,
-}
-
-/// What the letters behind one dash are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dash {
-    /// An option each, until one takes the rest for its value.
-    Cluster,
-    /// One option.
-    Word,
+    pub(super) instead: String,
 }
 
 impl Program {
-    /// Whether an option behind one dash is a whole word, never a cluster of letters.
-    pub(super) fn is_whole(&self) -> bool {
-        self.dash == Dash::Word
+    /// Puts shared lists in their places and fills in what to do about a value.
+    pub(super) fn complete_with(&mut self, lists: &HashMap<String, Words>) {
+        for words in [&mut self.valued, &mut self.code] {
+            words.replace_names(lists);
+        }
+        if self.instead.is_empty() {
+            let is_wrapper =
+                matches!(self.rest, Rest::Program(_) | Rest::Place | Rest::Assignments);
+            self.instead.push_str(if is_wrapper { WRAPPED } else { TEXT });
+        }
+    }
+
+    /// Values that are harmless wherever they stand in what is run.
+    pub(super) fn harmless(&self) -> Shape {
+        if self.harmless_words { Shape::Word } else { Shape::Fixed }
+    }
+}
+
+/// Words with blanks between them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Words(String);
+
+impl Words {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split_ascii_whitespace()
+    }
+
+    pub(super) fn contains(&self, word: &str) -> bool {
+        self.iter().any(|known| known == word)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces each `@name` by the list with this name.
+    fn replace_names(&mut self, lists: &HashMap<String, Self>) {
+        if self.0.contains('@') {
+            let list = |word| lists.get(word?).map(|list| list.0.as_str());
+            let words: Vec<&str> =
+                self.iter().map(|word| list(word.strip_prefix('@')).unwrap_or(word)).collect();
+            self.0 = words.join(" ");
+        }
     }
 }
 
 /// What the arguments of a program are that belong to no option.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Rest {
     /// Nothing that is run.
+    #[default]
     Plain,
     /// The one at this position is a program, and the rest are that program's arguments.
     Program(usize),
@@ -92,50 +135,13 @@ pub(super) enum Rest {
     BareBeforeEnd,
     /// The expression of `find`.
     Expression,
-    /// The first chooses what is done, and may have a grammar of its own. A grammar without a name
-    /// is that of every command that has none.
-    Commands(&'static [Program]),
+    /// The first is one of the program's [commands](Program::commands).
+    Commands,
 }
 
-/// A program without anything to say about it, for updates of single fields.
-pub(super) const NONE: Program = Program {
-    names: &[],
-    valued: &[],
-    flags: None,
-    code: &[],
-    assigns: &[],
-    files: &[],
-    folder: &[],
-    settled: &[],
-    settled_by: &[],
-    data: &[],
-    evokes: &[],
-    rest: Rest::Plain,
-    complete: false,
-    undashed: false,
-    dash: Dash::Cluster,
-    harmless: Shape::Fixed,
-    runs_stdin: false,
-    instead: "",
-};
+/// What to do about a value that would be run or loaded.
+const TEXT: &str = "write what is run, loaded or read for settings as a literal, or list what it may be in an `enum`";
 
 /// What to do about a value that would choose the program that a wrapper starts.
-pub(super) const WRAPPED: &str =
+const WRAPPED: &str =
     "write the program as a separate literal and give it the value as an argument";
-
-/// A program that starts the one at position `at` among its arguments.
-pub(super) const fn wrapper(
-    names: &'static [&'static str],
-    at: usize,
-    valued: &'static [&'static str],
-) -> Program {
-    Program { names, valued, rest: Rest::Program(at), instead: WRAPPED, ..NONE }
-}
-
-/// A program that starts no other, with every option that takes a value.
-pub(super) const fn known(
-    names: &'static [&'static str],
-    valued: &'static [&'static str],
-) -> Program {
-    Program { names, valued, complete: true, ..NONE }
-}

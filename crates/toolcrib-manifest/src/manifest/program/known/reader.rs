@@ -3,7 +3,8 @@
 use super::given::Given;
 use super::input_readers::{RUN_INPUT, START_SHELL};
 use super::modules::module;
-use super::program::{Program, Rest};
+use super::program::{Program, Rest, Words};
+use super::tables::TABLES;
 use super::{Read, base_name, begins, find, is_input, tainted};
 use crate::diagnostic::Diagnostic;
 use crate::environment::is_dangerous_env;
@@ -147,9 +148,7 @@ impl VectorReader<'_, '_> {
                 Rest::Awk if runs_variables && !begins.starts_with(['.', '/']) => {
                     self.awk_variable(word, name);
                 }
-                Rest::Commands(commands) if position == 0 => {
-                    return self.command(at, name, known, commands);
-                }
+                Rest::Commands if position == 0 => return self.command(at, name, known),
                 _ => {}
             }
             position += 1;
@@ -170,7 +169,7 @@ impl VectorReader<'_, '_> {
         if is_dangerous_env(variable) && self.tainted(word, Shape::Fixed) {
             let message =
                 format!("`{variable}` decides what programs load or run; a model must not set it");
-            self.found("dangerous-env", word, message, known.instead);
+            self.found("dangerous-env", word, message, &known.instead);
         }
     }
 
@@ -180,7 +179,7 @@ impl VectorReader<'_, '_> {
         if starts_free && self.tainted(word, Shape::Word) {
             let message =
                 format!("`{name}` reads `NAME=value` here as a setting, which can name a program");
-            self.found("unsafe-argument", word, message, known.instead);
+            self.found("unsafe-argument", word, message, &known.instead);
         }
     }
 
@@ -189,7 +188,7 @@ impl VectorReader<'_, '_> {
         if self.tainted(word, Shape::Word) {
             let message =
                 format!("`{name}` reads `name=value` here: a model must not add an operand");
-            self.found("unsafe-argument", word, message, known.instead);
+            self.found("unsafe-argument", word, message, &known.instead);
         }
     }
 
@@ -224,11 +223,11 @@ impl VectorReader<'_, '_> {
         };
         let mut at = start + 1;
         for letter in letters.chars() {
-            if is_letter(known.code, letter) {
+            if is_letter(&known.code, letter) {
                 if let Some(word) = self.words.get(at) {
                     self.code(word, name, known);
                 }
-            } else if !is_letter(known.valued, letter) {
+            } else if !is_letter(&known.valued, letter) {
                 continue;
             }
             at += 1;
@@ -237,37 +236,31 @@ impl VectorReader<'_, '_> {
     }
 
     /// Reads the word at `at` as what a program is to do.
-    fn command(&mut self, at: usize, name: &str, known: &Program, commands: &[Program]) {
+    fn command(&mut self, at: usize, name: &str, known: &Program) {
         let word = &self.words[at];
         self.has_code_before |= !known.code.is_empty();
         match word.literal() {
             Some(command) => {
-                let named = commands.iter().find(|known| known.names.contains(&command));
-                let others = || commands.iter().find(|known| known.names.is_empty());
-                if let Some(found) = named.or_else(others) {
+                let others = || TABLES.commands(known).find(|known| known.names.is_empty());
+                if let Some(found) = command_of(known, command).or_else(others) {
                     return self.arguments(at + 1, &format!("{name} {command}"), found);
                 } else if matches!(command, "netns" | "vrf" | "compose" | "alloc") {
-                    self.command_below(at + 1, name, commands);
+                    self.command_below(at + 1, name, known);
                 }
                 self.options_behind(at + 1, name, known);
             }
             None if self.tainted(word, Shape::Fixed) => {
                 let message = format!("a model must not choose what `{name}` does");
-                let help = if known.instead.is_empty() {
-                    "name it, or list what it may be in an `enum`"
-                } else {
-                    known.instead
-                };
-                self.found("model-chosen-program", word, message, help);
+                self.found("model-chosen-program", word, message, &known.instead);
             }
             None => {}
         }
     }
 
     /// A command that begins one word later, as in `docker compose exec`.
-    fn command_below(&mut self, at: usize, name: &str, commands: &[Program]) {
+    fn command_below(&mut self, at: usize, name: &str, known: &Program) {
         let Some(command) = self.words.get(at).and_then(Word::literal) else { return };
-        if let Some(found) = commands.iter().find(|known| known.names.contains(&command)) {
+        if let Some(found) = command_of(known, command) {
             self.arguments(at + 1, &format!("{name} {command}"), found);
         }
     }
@@ -286,13 +279,13 @@ impl VectorReader<'_, '_> {
                         rest.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
                     at += end.unwrap_or(rest.len()) + 1;
                 }
-                Some(test) if known.valued.contains(&test) => at += 1,
+                Some(test) if known.valued.contains(test) => at += 1,
                 None if begins(word).is_empty() && self.can_be_operator(word) => {
                     let message = format!(
                         "`{name}` takes a value such as `!`, `(` or `-delete` as a part of its \
                          expression here, also after `--`"
                     );
-                    self.found("unsafe-argument", word, message, known.instead);
+                    self.found("unsafe-argument", word, message, &known.instead);
                 }
                 Some(_) | None => {}
             }
@@ -314,7 +307,7 @@ impl VectorReader<'_, '_> {
         if known.is_data(begins(word)) {
             return;
         }
-        let tame = if follows_text(word, known) { Shape::Word } else { known.harmless };
+        let tame = if follows_text(word, known) { Shape::Word } else { known.harmless() };
         if self.tainted(word, tame)
             && let Some(reference) = chosen(word)
         {
@@ -323,7 +316,7 @@ impl VectorReader<'_, '_> {
             );
             let help = match self.scope.too_free(&reference) {
                 Some(part) => format!("{part}. {}", known.instead),
-                None => known.instead.to_owned(),
+                None => known.instead.clone(),
             };
             self.found("spliced-script", word, message, &help);
         }
@@ -338,7 +331,7 @@ impl VectorReader<'_, '_> {
         {
             let message =
                 format!("`{name}` hands {reference} to a shell, as part of one line of text");
-            self.found("spliced-script", word, message, known.instead);
+            self.found("spliced-script", word, message, &known.instead);
         }
     }
 
@@ -392,7 +385,7 @@ impl Program {
     fn is_data(&self, begins: &str) -> bool {
         self.data.iter().any(|setting| {
             let before = begins.strip_suffix(setting).map(|before| before.trim_end_matches('='));
-            before.is_some_and(|before| before.is_empty() || self.code.contains(&before))
+            before.is_some_and(|before| before.is_empty() || self.code.contains(before))
         })
     }
 
@@ -439,17 +432,17 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
     // Where options are whole words, two dashes mean the same as one.
     let begins = begins
         .strip_prefix('-')
-        .filter(|rest| known.is_whole() && rest.starts_with('-'))
+        .filter(|rest| known.whole_words && rest.starts_with('-'))
         .unwrap_or(begins);
     let name = begins.split_once('=').map_or(begins, |(name, _)| name);
-    if known.code.contains(&name) {
+    if known.code.contains(name) {
         return if begins.contains('=') || !whole {
             OptionMeaning::CodeHere
         } else {
             OptionMeaning::CodeNext
         };
     }
-    if known.files.contains(&name) {
+    if known.files.contains(name) {
         // With text between the option and the value, the author has written how the file begins.
         return match begins.split_once('=') {
             Some((_, "")) => OptionMeaning::FileHere,
@@ -458,7 +451,7 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
             None => OptionMeaning::FileHere,
         };
     }
-    if known.folder.contains(&name) {
+    if known.folder.contains(name) {
         return if begins.contains('=') || !whole {
             OptionMeaning::FolderHere
         } else {
@@ -468,7 +461,7 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
     if known.code.iter().any(|option| is_begun(option, begins, whole)) {
         return OptionMeaning::CodeHere;
     }
-    if known.valued.contains(&name) {
+    if known.valued.contains(name) {
         return if begins.contains('=') || !whole {
             OptionMeaning::Flag
         } else {
@@ -476,32 +469,32 @@ pub(super) fn option(known: &Program, word: &Word<'_>, begins: &str) -> OptionMe
         };
     }
     // An editor's `+command`.
-    if begins.starts_with('+') && known.code.contains(&"+") {
+    if begins.starts_with('+') && known.code.contains("+") {
         return OptionMeaning::CodeHere;
     }
     // Long options may be abbreviated to any beginning that no other option has.
     if name.len() > 2 && name.starts_with("--") {
-        let begun = |options: &[&str]| options.iter().any(|option| option.starts_with(name));
-        if begun(known.code) {
+        let begun = |options: &Words| options.iter().any(|option| option.starts_with(name));
+        if begun(&known.code) {
             return if begins.contains('=') || !whole {
                 OptionMeaning::CodeHere
             } else {
                 OptionMeaning::CodeNext
             };
-        } else if begun(known.valued) && !begins.contains('=') && whole {
+        } else if begun(&known.valued) && !begins.contains('=') && whole {
             return OptionMeaning::Value;
         }
     }
     let letters = begins.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let Some(letters) = letters.filter(|_| !known.is_whole()) else {
+    let Some(letters) = letters.filter(|_| !known.whole_words) else {
         return OptionMeaning::Unknown;
     };
     // A cluster ends with the first letter that takes a value: the rest of the word is that value.
     for (at, letter) in letters.char_indices() {
         let last = at + letter.len_utf8() == letters.len() && whole;
-        if is_letter(known.code, letter) {
+        if is_letter(&known.code, letter) {
             return if last { OptionMeaning::CodeNext } else { OptionMeaning::CodeHere };
-        } else if is_letter(known.valued, letter) {
+        } else if is_letter(&known.valued, letter) {
             return if last { OptionMeaning::Value } else { OptionMeaning::Flag };
         } else if !letter.is_ascii_alphanumeric() {
             break;
@@ -516,6 +509,11 @@ fn is_begun(option: &str, begins: &str, whole: bool) -> bool {
     let single = option.starts_with('-') && !option.starts_with("--") && option.len() > 2;
     option.ends_with([',', ':', '=']) && begins.starts_with(option)
         || single && !whole && begins.len() > 1 && option.starts_with(begins)
+}
+
+/// The command of a program with a name.
+fn command_of(known: &Program, name: &str) -> Option<&'static Program> {
+    TABLES.commands(known).find(|command| command.names.contains(name))
 }
 
 /// Whether a program is an awk, whose options with a value set variables.
@@ -534,7 +532,7 @@ fn follows_text(word: &Word<'_>, known: &Program) -> bool {
             true
         }
         Piece::Reference(_) => {
-            let within = if known.names.contains(&"sed") {
+            let within = if known.names.contains("sed") {
                 within_slashes(&text)
             } else {
                 let name = text.split_once(['=', ' ']).map_or("", |(_, value)| value);
@@ -559,7 +557,7 @@ fn within_slashes(text: &str) -> bool {
 }
 
 /// Whether a letter is one of the options.
-fn is_letter(options: &[&str], letter: char) -> bool {
+fn is_letter(options: &Words, letter: char) -> bool {
     options.iter().any(|option| {
         let mut known = option.chars();
         known.next() == Some('-') && known.next() == Some(letter) && known.next().is_none()

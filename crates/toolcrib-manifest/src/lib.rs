@@ -19,6 +19,7 @@ pub mod programs;
 #[doc = include_str!("docs/reloading.md")]
 pub mod reloading {}
 pub mod template;
+mod words;
 
 pub use crate::config::decode::decode;
 pub use crate::diagnostic::codes::{CODES, Code};

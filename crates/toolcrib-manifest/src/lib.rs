@@ -16,6 +16,7 @@ pub mod live;
 pub mod lock;
 mod manifest;
 pub mod programs;
+pub mod reference;
 #[doc = include_str!("docs/reloading.md")]
 pub mod reloading {}
 pub mod template;

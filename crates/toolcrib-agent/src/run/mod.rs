@@ -35,7 +35,7 @@ use context::Context;
 
 pub use apply::InvalidRow;
 pub use compaction::CompactionPlan;
-pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text, transcript};
+pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text};
 pub(crate) use next::lost;
 pub use outcome::{FailureReason, Outcome, RunState};
 

@@ -84,6 +84,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(run_endpoints());
     all.extend(agent_run_endpoints());
     all.extend(response_endpoints());
+    all.extend(conversation_endpoints());
     all.extend(approval_endpoints());
     all.extend(operator_endpoints());
     all
@@ -424,6 +425,41 @@ fn response_endpoints() -> Vec<Endpoint> {
             .problems([501])
             .answers_as(OK, "application/json", "The list.", Some(schema::list))
             .openai(),
+    ]
+}
+
+/// What OpenAI's Responses API does with conversations.
+fn conversation_endpoints() -> Vec<Endpoint> {
+    use responses::schema;
+    let call = With(Right::Call);
+    vec![
+        Endpoint::new(
+            "post",
+            "/v1/responses/compact",
+            "compactConversation",
+            call,
+            post(responses::compact),
+        )
+        .summary("Make a conversation shorter: a summary takes its place")
+        .header("Idempotency-Key", KEY_HELP, key)
+        .takes::<responses::CompactBody>()
+        .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
+        .problems([404, 409, 501])
+        .answers_as(OK, "application/json", "The conversation in short.", Some(schema::compaction))
+        .openai(),
+        Endpoint::new(
+            "post",
+            "/v1/responses/input_tokens",
+            "countInputTokens",
+            call,
+            post(responses::input_tokens),
+        )
+        .summary("Estimate the tokens of a request, without asking the model")
+        .takes::<responses::CountBody>()
+        .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
+        .problems([404, 501])
+        .answers_as(OK, "application/json", "The number.", Some(schema::count))
+        .openai(),
     ]
 }
 

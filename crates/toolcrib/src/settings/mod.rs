@@ -43,7 +43,7 @@ use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 #[cfg(feature = "agent")]
-pub use agent::{Agent, Dollars};
+pub use agent::{Agent, Dollars, Responses, ResponsesDialect};
 #[cfg(feature = "agent")]
 pub use agent_limits::{AgentCompaction, OutputSchema, Share, SubAgent};
 #[cfg(feature = "agent")]
@@ -133,6 +133,9 @@ pub struct Config {
     /// Agents: models with an instruction, tools and limits.
     #[cfg(feature = "agent")]
     pub agents: BTreeMap<String, AgentEntry>,
+    /// How clients of OpenAI's Responses API see agents and models.
+    #[cfg(feature = "agent")]
+    pub responses: Responses,
     /// State that outlives the program.
     pub state: State,
     /// The audit log.

@@ -17,7 +17,6 @@ mod report;
 mod request;
 mod requests;
 mod steering;
-mod summarizing;
 mod telemetry;
 mod waiting;
 

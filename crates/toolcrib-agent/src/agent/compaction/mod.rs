@@ -1,5 +1,7 @@
 //! Makes the conversation of a run shorter: stores old outputs, and asks a model for a summary.
 
+mod summarizing;
+
 use std::sync::Arc;
 
 use toolcrib_core::spill::{READ_OUTPUT, Spilled};

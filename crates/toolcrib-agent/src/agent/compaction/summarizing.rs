@@ -7,9 +7,9 @@ use toolcrib_core::run::{MemoryRuns, RunId};
 use toolcrib_core::{ToolFilter, Toolset};
 use toolcrib_wire::model::Item;
 
-use super::control::RunControl;
-use super::request::SentConversation;
-use super::{Agent, AgentError, AgentState, RunReport};
+use crate::agent::control::RunControl;
+use crate::agent::request::SentConversation;
+use crate::agent::{Agent, AgentError, AgentState, RunReport};
 use crate::children::SubAgentLimits;
 use crate::entry::{JournalEntry, JournalRow};
 use crate::request::ClientRequest;

@@ -37,7 +37,8 @@ pub use apply::InvalidRow;
 pub use compaction::CompactionPlan;
 pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text};
 pub(crate) use next::lost;
-pub use outcome::{FailureReason, Outcome, RunState};
+pub use outcome::{FailureReason, Outcome};
+pub use toolcrib_core::run::RunState;
 
 /// The state of a run: what the rows of its journal add up to.
 ///

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
+use toolcrib_core::run::RunState;
 
 use super::{
     EVENTS, agent_runs, approvals, calls, events, health, operations, responses, result, run_body,
@@ -53,7 +54,7 @@ fn key(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn state(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": agent_runs::STATES})
+    json_schema!({"type": "string", "enum": RunState::ALL.map(RunState::as_str)})
 }
 
 fn item(_: &mut SchemaGenerator) -> Schema {

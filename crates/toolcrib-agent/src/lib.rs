@@ -12,7 +12,6 @@ pub mod model;
 mod request;
 mod retry;
 pub mod run;
-mod summary;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,
@@ -24,4 +23,3 @@ pub use entry::{
 };
 pub use request::{ClientRequest, ClientTool, RequestSettings, RequestedChoice};
 pub use retry::RetryPolicy;
-pub use summary::{is_summary, summary_item};

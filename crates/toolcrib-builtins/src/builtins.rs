@@ -1,6 +1,6 @@
 //! The host's settings for the built-in tools: which names are exposed, and in which folders the tools work.
 
-#[cfg(any(feature = "files", feature = "python", feature = "shell"))]
+use std::fmt;
 use std::sync::Arc;
 
 #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
@@ -45,6 +45,20 @@ pub struct Builtins {
     bash: Option<Arc<BashSettings>>,
     #[cfg(feature = "python")]
     python: Option<Arc<PythonSettings>>,
+    families: Families,
+}
+
+/// The built-in tools of other crates, and the services that they need.
+#[derive(Clone, Default)]
+struct Families {
+    crates: Vec<&'static str>,
+    lend: Vec<Arc<dyn Fn(Services) -> Services + Send + Sync>>,
+}
+
+impl fmt::Debug for Families {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.crates).finish()
+    }
 }
 
 impl Builtins {
@@ -100,9 +114,30 @@ impl Builtins {
         self
     }
 
+    /// Adds the tools of another linked crate to the built-in ones, so that the same settings decide whether they are
+    /// exposed and where they work.
+    #[must_use]
+    pub fn family(mut self, krate: &'static str) -> Self {
+        self.families.crates.push(krate);
+        self
+    }
+
+    /// Adds a service for the tools of a [family](Self::family).
+    #[must_use]
+    pub fn family_service<T: Send + Sync + 'static>(mut self, service: Arc<T>) -> Self {
+        self.families.lend.push(Arc::new(move |services| services.with(Arc::clone(&service))));
+        self
+    }
+
+    /// The crates whose linked tools are built-in tools: this one, and those of families.
+    pub fn crates(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(Self::CRATE).chain(self.families.crates.iter().copied())
+    }
+
     /// Adds the services that the tools need to those of a host.
     #[must_use]
     pub fn lend(&self, services: Services) -> Services {
+        let services = self.families.lend.iter().fold(services, |services, lend| lend(services));
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
         let services = lent(services, self.projects.as_ref());
         #[cfg(feature = "shell")]
@@ -128,7 +163,7 @@ impl Builtins {
     /// The registry entry of a linked tool, or `None` if it is not exposed. Tools of other crates are returned
     /// unchanged.
     pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
-        if tool.krate != Self::CRATE {
+        if !self.crates().any(|krate| tool.krate == krate) {
             return Some(entry);
         }
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]

@@ -37,7 +37,7 @@ pub mod shell;
 
 pub use builtins::Builtins;
 #[cfg(feature = "files")]
-pub use files::NameProfile;
+pub use files::{NameProfile, path_error};
 #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
 pub use projects::{PROJECT_ID, Projects};
 #[cfg(feature = "files")]

@@ -40,19 +40,14 @@ pub use exit::Exit;
 pub fn main() -> ExitCode {
     // Without a `toolcrib-jail` beside this program, as in a distribution, this program is the helper.
     toolcrib_sandbox::jail::reexec_hook();
+    // A query of `data_analysis` runs in a process of this program.
+    toolcrib::databases::worker_hook();
     main_with(std::env::args_os())
 }
 
 /// Runs a command line; the first item is the program's name.
 pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    if let Some(text) = command::setup::reference::topic(&arguments) {
-        return match command::setup::reference::print(text) {
-            Err(error) if !screen::is_broken_pipe(&error) => could_not_run::report(&error, false),
-            _ => Exit::Success,
-        }
-        .into();
-    }
     let (options, command) = match command::parse(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {

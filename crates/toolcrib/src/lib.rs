@@ -39,6 +39,8 @@ pub use toolcrib_builtins as builtins;
 #[cfg(feature = "cel")]
 pub use toolcrib_constraints as constraints;
 pub use toolcrib_core as core;
+#[cfg(feature = "databases")]
+pub use toolcrib_databases as databases;
 #[cfg(feature = "http")]
 pub use toolcrib_http as http;
 #[cfg(feature = "manifests")]

@@ -35,10 +35,9 @@ use context::Context;
 
 pub use apply::InvalidRow;
 pub use compaction::CompactionPlan;
-pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text};
+pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text, transcript};
 pub(crate) use next::lost;
-pub use outcome::{FailureReason, Outcome};
-pub use toolcrib_core::run::RunState;
+pub use outcome::{FailureReason, Outcome, RunState};
 
 /// The state of a run: what the rows of its journal add up to.
 ///

@@ -20,6 +20,7 @@ mod search;
 mod write;
 
 pub use profile::NameProfile;
+pub use refusal::path_error;
 
 /// Registers one tool under its names in both profiles.
 macro_rules! in_both_profiles {

@@ -3,6 +3,11 @@
 use toolcrib_sandbox::WorkspaceError;
 use toolcrib_tool::{ErrorKind, ToolError};
 
+/// The error for a path that the workspace refuses, with what to do next.
+pub fn path_error(path: &str, error: WorkspaceError) -> ToolError {
+    refusal(path, error)
+}
+
 /// The error for a path that the workspace refuses.
 pub(super) fn refusal(path: &str, error: WorkspaceError) -> ToolError {
     let kind = match &error {

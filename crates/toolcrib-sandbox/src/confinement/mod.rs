@@ -170,6 +170,8 @@ pub struct Confinement {
     pub require: Require,
     /// Its resource limits.
     pub limits: Limits,
+    /// Whether it may write its scratch directory under `pure`, too.
+    pub writable_scratch: bool,
     /// Whether it may make sessions and process groups of its own, as interactive shells and
     /// `timeout` do. Without it, its single process group can be sealed if the kernel offers no
     /// better way to end its tree.
@@ -202,6 +204,7 @@ impl Confinement {
             read_only: Vec::new(),
             require: Require::Required,
             limits: Limits::of(profile),
+            writable_scratch: !matches!(profile, Profile::Pure),
             job_control: !matches!(profile, Profile::Pure),
             objection: None,
             programs: Vec::new(),
@@ -311,6 +314,13 @@ impl Confinement {
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Grants writing the scratch directory, which the other profiles than `pure` grant anyway.
+    #[must_use]
+    pub const fn writable_scratch(mut self) -> Self {
+        self.writable_scratch = true;
         self
     }
 

@@ -9,7 +9,6 @@ pub(crate) mod owner;
 pub(crate) mod pins;
 pub(crate) mod record;
 pub(crate) mod runs;
-mod sealing_key;
 pub(crate) mod spills;
 pub(crate) mod suspensions;
 #[cfg(feature = "mcp")]

@@ -22,13 +22,18 @@ impl OfferedBuiltins {
         let is_enabled = |name: &str| {
             enabled.is_none_or(|enabled| enabled.iter().any(|pattern| pattern.matches(name)))
         };
-        let own = native_tools().into_iter().filter(|tool| tool.krate == Builtins::CRATE);
+        let own = native_tools().into_iter().filter(|tool| self.has(tool.krate));
         let mut entries = Vec::new();
         for tool in own.filter(|_| self.native) {
             let exposed = self.builtins.expose(tool, tool.entry()?);
             entries.extend(exposed.filter(|entry| is_enabled(entry.name())));
         }
         Ok(entries)
+    }
+
+    /// Whether the linked tools of this crate are built-in tools.
+    pub(crate) fn has(&self, krate: &str) -> bool {
+        self.builtins.crates().any(|own| own == krate)
     }
 
     /// The names of all built-in tools, enabled or not.

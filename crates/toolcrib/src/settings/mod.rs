@@ -43,13 +43,15 @@ use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 #[cfg(feature = "agent")]
-pub use agent::{Agent, Dollars, Responses, ResponsesDialect};
+pub use agent::{Agent, Dollars};
 #[cfg(feature = "agent")]
 pub use agent_limits::{AgentCompaction, OutputSchema, Share, SubAgent};
 #[cfg(feature = "agent")]
 pub(crate) use agents::undeclared_model;
 #[cfg(feature = "agent")]
 pub use agents::{AgentBudget, AgentEntry};
+#[cfg(feature = "databases")]
+pub use builtins::DataAnalysis;
 #[cfg(feature = "builtins")]
 pub use builtins::{Bash, Builtins, CodeExecution, ExtraModules, Paths, Timeouts};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
@@ -114,6 +116,9 @@ pub struct Config {
     /// Settings of the code that `execute_python` runs.
     #[cfg(feature = "builtins")]
     pub code_execution: CodeExecution,
+    /// Settings of the queries of `data_analysis`.
+    #[cfg(feature = "databases")]
+    pub data_analysis: DataAnalysis,
     /// Values for `${secret.name}` in manifests. They are masked in all output of calls.
     #[schemars(extend("writeOnly" = true))]
     pub secrets: BTreeMap<String, SecretSource>,
@@ -133,9 +138,6 @@ pub struct Config {
     /// Agents: models with an instruction, tools and limits.
     #[cfg(feature = "agent")]
     pub agents: BTreeMap<String, AgentEntry>,
-    /// How clients of OpenAI's Responses API see agents and models.
-    #[cfg(feature = "agent")]
-    pub responses: Responses,
     /// State that outlives the program.
     pub state: State,
     /// The audit log.

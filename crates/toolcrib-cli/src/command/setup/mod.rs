@@ -1,9 +1,7 @@
-//! Commands about the installation: `init`, `config`, `doctor`, `completions`, `man`, `help manifest`.
+//! Commands about the installation: `config`, `doctor`, `completions`, `man`.
 
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
-pub(crate) mod init;
 pub(crate) mod man;
-pub(crate) mod reference;
 pub(crate) mod state;

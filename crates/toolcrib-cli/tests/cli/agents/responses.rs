@@ -9,13 +9,10 @@ use super::served::{ADA, EVE, by, post, with_tokens};
 use crate::harness::crib::Crib;
 use crate::harness::http::Http;
 
-pub(super) const MODEL: &str = "script/scripted";
+const MODEL: &str = "script/scripted";
 
 /// A scripted server that several conversations use, and a folder whose agent uses it.
-pub(super) async fn served(
-    wire: Wire,
-    replies: impl IntoIterator<Item = ModelReply>,
-) -> (ModelServer, Crib) {
+async fn served(wire: Wire, replies: impl IntoIterator<Item = ModelReply>) -> (ModelServer, Crib) {
     let server = ModelServer::for_several(wire, replies).await;
     let crib = crib(wire, &server.base_url());
     (server, crib)

@@ -4,6 +4,7 @@ mod approval;
 mod command;
 mod constraints;
 mod cuts;
+mod data;
 mod dry_runs;
 mod first_line;
 pub(crate) mod live_output;

@@ -2,7 +2,6 @@
 
 pub(crate) mod checks;
 mod enabled;
-mod init;
 mod listed;
 mod lock;
 mod lock_files;

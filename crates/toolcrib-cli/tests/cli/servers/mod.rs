@@ -11,7 +11,6 @@ mod reloads;
 mod run_places;
 mod running;
 mod served_files;
-mod service;
 mod stations;
 mod stopping;
 mod two_servers;

@@ -36,7 +36,7 @@ use crate::{
 };
 use active::Work;
 pub(crate) use items::{ItemList, items};
-pub(crate) use list::{RunList, list};
+pub(crate) use list::{RunList, STATES, list};
 pub(super) use start::start;
 pub(crate) use start::{AnyRun, StartRequest};
 pub(crate) use steer::{SteerRequest, steer};
@@ -205,8 +205,8 @@ async fn cancel(
         active.ended.cancelled().await;
         return Ok(());
     }
-    if before.status.has_ended() {
-        let detail = format!("the run is {}: there is nothing to cancel", before.status.as_str());
+    if ["completed", "failed", "cancelled"].contains(&before.status.as_str()) {
+        let detail = format!("the run is {}: there is nothing to cancel", before.status);
         return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
     }
     let step = AgentRunStep::Cancel("the client cancelled the run".to_owned());

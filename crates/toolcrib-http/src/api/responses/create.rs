@@ -17,7 +17,7 @@ use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::responses::ResponseRequest;
 
 use super::error::{Refused, locked};
-use super::{previous, responses, stream};
+use super::{responses, stream};
 use crate::api::agent_runs::active::Work;
 use crate::api::agent_runs::stopped;
 use crate::api::problem::Problem;
@@ -114,7 +114,13 @@ impl Making {
         let refused = |error: &ApiError| Refused::new(api, error);
         let own = responses(api)?;
         let is_stored = request.store;
-        let previous = previous(api, request.previous_response_id.as_deref())?;
+        let previous = match &request.previous_response_id {
+            Some(id) => Some(
+                id.parse::<ResponseId>()
+                    .map_err(|()| refused(&ApiError::previous_response_not_found(id)))?,
+            ),
+            None => None,
+        };
         // Only one request at a time goes on in a run.
         let lock = previous.as_ref().and_then(|id| api.active_runs().begin(&id.run).ok());
         let new = NewResponse {

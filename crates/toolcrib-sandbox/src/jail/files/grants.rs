@@ -136,7 +136,8 @@ pub(crate) fn grants(
         if let Some(program) = program {
             grants.own(program, search, Access::Read);
         }
-        grants.all(Access::Read, scratch);
+        let access = if confinement.writable_scratch { Access::Write } else { Access::Read };
+        grants.all(access, scratch);
         Access::Read
     } else {
         grants.all(Access::Run, SYSTEM);
@@ -378,6 +379,14 @@ mod tests {
             .map(|(_, path)| path.to_str().unwrap())
             .collect();
         assert_eq!(written, DEVICES);
+        let scratch = Path::new("/tmp/s");
+        for (confinement, access) in [
+            (confinement.clone(), Access::Read),
+            (confinement.clone().writable_scratch(), Access::Write),
+        ] {
+            let granted = super::grants(&confinement, program, OsStr::new("/bin"), Some(scratch));
+            assert!(granted.contains(&(access, scratch.to_owned())), "{granted:?}");
+        }
         assert!(grants.contains(&(Access::Read, "/srv/r".into())));
         assert!(!grants.iter().any(|(_, path)| path == Path::new("/srv/w")));
     }

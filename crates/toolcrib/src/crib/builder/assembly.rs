@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, RwLock};
 
-#[cfg(feature = "builtins")]
-use toolcrib_builtins::Builtins;
 use toolcrib_core::events::EventBus;
 use toolcrib_core::meta::meta_entries;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
@@ -57,7 +55,10 @@ impl ToolcribBuilder {
         if self.native {
             #[cfg(feature = "builtins")]
             entries.extend(offered.entries(self.enabled_builtins.as_deref())?);
-            add_linked_in(&mut entries)?;
+            #[cfg(feature = "builtins")]
+            add_native(&mut entries, |tool, entry| (!offered.has(tool.krate)).then_some(entry))?;
+            #[cfg(not(feature = "builtins"))]
+            add_native(&mut entries, |_, entry| Some(entry))?;
         }
         entries.extend(self.entries);
         #[cfg(feature = "manifests")]
@@ -153,14 +154,6 @@ fn declared_names(
         names.load(manifests.files(), &manifests.host(lock), lock.map(Arc::as_ref));
     }
     names
-}
-
-/// Adds the linked-in tools, except built-in tools that are added separately.
-fn add_linked_in(entries: &mut Vec<ToolEntry>) -> Result<(), BuildError> {
-    #[cfg(feature = "builtins")]
-    return add_native(entries, |tool, entry| (tool.krate != Builtins::CRATE).then_some(entry));
-    #[cfg(not(feature = "builtins"))]
-    add_native(entries, |_, entry| Some(entry))
 }
 
 /// The core's own tools: the reader of truncated outputs, and the meta-tools.

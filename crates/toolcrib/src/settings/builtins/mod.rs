@@ -1,6 +1,8 @@
 //! Settings of the built-in tools: their names, their folders, and the places that they refuse.
 
 mod code_execution;
+#[cfg(feature = "databases")]
+mod data_analysis;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use toolcrib_tool::units::TimeLimit;
 use super::Config;
 
 pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
+#[cfg(feature = "databases")]
+pub use data_analysis::DataAnalysis;
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -97,10 +101,13 @@ impl Config {
             .with_confinement(self.confinement_defaults());
         let bash =
             self.paths.bash_read.iter().filter_map(absolute).fold(bash, BashSettings::with_read);
-        toolcrib_builtins::Builtins::new()
+        let builtins = toolcrib_builtins::Builtins::new()
             .profile(self.builtins.profile)
             .projects(projects)
             .bash(bash)
-            .python(self.code_execution.settings().with_confinement(self.confinement_defaults()))
+            .python(self.code_execution.settings().with_confinement(self.confinement_defaults()));
+        #[cfg(feature = "databases")]
+        let builtins = self.with_databases(builtins);
+        builtins
     }
 }

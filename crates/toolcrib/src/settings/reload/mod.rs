@@ -252,10 +252,13 @@ impl FollowedConfig {
         }
         #[cfg(feature = "builtins")]
         if changed.iter().any(|key| key == "builtins.enabled") {
-            crib.executor()
-                .registry()
-                .replace_native(toolcrib_builtins::Builtins::CRATE, builtins)
-                .map_err(|error| format!("builtins.enabled: {error}"))?;
+            for krate in crib.offered_builtins().builtins.crates() {
+                let own = builtins.iter().filter(|entry| entry.source.unit == krate);
+                crib.executor()
+                    .registry()
+                    .replace_native(krate, own.cloned().collect())
+                    .map_err(|error| format!("builtins.enabled: {error}"))?;
+            }
         }
 
         // Nothing fails from here on.

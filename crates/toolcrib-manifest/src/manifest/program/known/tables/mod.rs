@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::program::Program;
-use crate::words::Words;
+use super::program::{Program, Words};
 
 /// Every table. The first entry with a name counts.
 const TEXT: &str = concat!(

@@ -1,0 +1,158 @@
+//! SQLite as the engine of a query: where it keeps data, its limits, and what it may do.
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, Error, ErrorCode};
+
+use super::functions;
+use super::watch::Watch;
+use crate::protocol::{Failure, FailureKind, QueryLimits};
+
+/// The database, in the scratch folder of the process.
+const FILE: &str = "data.db";
+
+/// How many steps of the engine pass between two looks at the clock.
+const STEPS: i32 = 10_000;
+
+/// The limits of the engine. Values, statements and expressions within them fit into the memory of the process.
+const LIMITS: [(Limit, i32); 11] = [
+    (Limit::SQLITE_LIMIT_LENGTH, 16 << 20),
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, 256 << 10),
+    (Limit::SQLITE_LIMIT_COLUMN, 2_000),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+    (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
+    (Limit::SQLITE_LIMIT_ATTACHED, 0),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 500),
+    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 2_000),
+    (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+];
+
+/// Functions that reach out of the database or its tables. Most are not part of this build.
+const FORBIDDEN: [&str; 6] =
+    ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "fsdir"];
+
+/// Pragmas that describe tables. They change nothing, whatever argument they get.
+const DESCRIBING: [&str; 7] = [
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "index_xinfo",
+    "foreign_key_list",
+];
+
+/// Tables that tell about the engine, besides those whose names begin with `pragma_` or `sqlite_`.
+const OF_THE_ENGINE: [&str; 4] = ["bytecode", "dbstat", "fsdir", "tables_used"];
+
+/// Tables that describe the loaded ones.
+const OF_THE_SCHEMA: [&str; 4] =
+    ["sqlite_schema", "sqlite_master", "pragma_table_info", "pragma_table_list"];
+
+/// Opens an empty database for loading. What does not fit into memory is in files that end with the process.
+pub(super) fn open(limits: &QueryLimits, watch: &Watch) -> Result<Connection, Failure> {
+    let mut connection = Connection::open(FILE).map_err(failed)?;
+    // A quarter holds pages, the rest is for sorting, grouping and values.
+    let cache = limits.memory / 4 / 1024;
+    let heap = limits.memory;
+    let pragmas = format!(
+        "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+         PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = FILE; PRAGMA mmap_size = 0;
+         PRAGMA cache_size = -{cache}; PRAGMA hard_heap_limit = {heap}; PRAGMA trusted_schema = OFF;"
+    );
+    connection.execute_batch(&pragmas).map_err(failed)?;
+    for (limit, value) in LIMITS {
+        connection.set_limit(limit, value).map_err(failed)?;
+    }
+    // Quoted by `"`, a misspelt column would otherwise be a text, and the answer silently wrong.
+    let switches = [
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+    ];
+    for (switch, on) in switches {
+        connection.set_db_config(switch, on).map_err(failed)?;
+    }
+    functions::add(&connection).map_err(failed)?;
+    let clock = watch.clone();
+    connection.progress_handler(STEPS, Some(move || clock.is_over())).map_err(failed)?;
+    Ok(connection)
+}
+
+/// From here on, statements can read the loaded tables and do nothing else.
+pub(super) fn close_to_writes(connection: &mut Connection, watch: &Watch) -> Result<(), Failure> {
+    connection.execute_batch("PRAGMA query_only = ON;").map_err(failed)?;
+    let watch = watch.clone();
+    let authorizer = move |context: AuthContext<'_>| {
+        let Some(what) = objection(&context.action) else { return Authorization::Allow };
+        watch.refuse(|| what);
+        Authorization::Deny
+    };
+    connection.authorizer(Some(authorizer)).map_err(failed)
+}
+
+/// What is wrong with an action, or `None` if it only reads.
+fn objection(action: &AuthAction<'_>) -> Option<String> {
+    let name = |name: &str| name.to_lowercase();
+    match action {
+        AuthAction::Select | AuthAction::Recursive => None,
+        // A name of a common table expression is no table, so only what is forbidden is listed.
+        AuthAction::Read { table_name, .. } => {
+            let name = name(table_name);
+            let is_forbidden = name.starts_with("pragma_")
+                || name.starts_with("sqlite_")
+                || OF_THE_ENGINE.contains(&name.as_str());
+            (is_forbidden && !OF_THE_SCHEMA.contains(&name.as_str()))
+                .then(|| format!("reading {table_name}"))
+        }
+        AuthAction::Function { function_name } => FORBIDDEN
+            .contains(&name(function_name).as_str())
+            .then(|| format!("the function {function_name}")),
+        AuthAction::Pragma { pragma_name, .. } => (!DESCRIBING
+            .contains(&name(pragma_name).as_str()))
+        .then(|| format!("PRAGMA {pragma_name}")),
+        AuthAction::Attach { .. } => Some("ATTACH".to_owned()),
+        AuthAction::Detach { .. } => Some("DETACH".to_owned()),
+        other => {
+            let text = format!("{other:?}");
+            let word = text.split([' ', '{']).next().unwrap_or_default().to_owned();
+            Some(word)
+        }
+    }
+}
+
+/// A failure of the engine, as one of the answer's kinds.
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
+pub(super) fn failed(error: Error) -> Failure {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => FailureKind::Time,
+        Some(
+            ErrorCode::OutOfMemory
+            | ErrorCode::DiskFull
+            | ErrorCode::TooBig
+            | ErrorCode::SystemIoFailure,
+        ) => FailureKind::Size,
+        Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
+            FailureKind::Refused
+        }
+        _ => FailureKind::Sql,
+    };
+    let message = match &error {
+        Error::MultipleStatement => "there is more than one statement".to_owned(),
+        Error::SqliteFailure(_, Some(message)) => message.clone(),
+        Error::SqlInputError { msg, offset, .. } if *offset >= 0 => {
+            format!("{msg}, at character {offset}")
+        }
+        Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    };
+    let kind = if matches!(error, Error::MultipleStatement) { FailureKind::Refused } else { kind };
+    Failure::new(kind, message)
+}

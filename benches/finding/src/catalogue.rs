@@ -31,10 +31,11 @@ impl Tool {
         }
     }
 
-    /// As a plain ranking is given it: the name twice, the description, the names of its parameters.
+    /// As a plain ranking is given it: the name twice, the description, names and descriptions of its parameters.
     pub fn plain(&self) -> String {
         let Self { name, description, parameters } = self;
-        let parameters: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let parameters: Vec<&str> =
+            parameters.iter().flat_map(|(name, text)| [name.as_str(), text]).collect();
         format!("{name} {name} {description} {}", parameters.join(" "))
     }
 }

@@ -10,6 +10,7 @@
 pub mod catalogue;
 pub mod names;
 pub mod plain;
-pub mod quality;
 pub mod random;
 pub mod ranked;
+pub mod recall;
+pub mod validation;

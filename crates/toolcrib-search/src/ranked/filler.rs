@@ -1,8 +1,5 @@
 //! Stop words: words that say little about a tool, because every question and description has them.
 
-/// The weight of a stop word, compared with 1 for another word.
-pub(super) const WORTH: f32 = 0.1;
-
 /// Whether a lower-case word is a stop word.
 pub(super) fn is_filler(word: &str) -> bool {
     FILLER.binary_search(&word).is_ok()

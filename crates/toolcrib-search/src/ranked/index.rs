@@ -5,6 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use super::document::Document;
+use super::weights::Weights;
 use super::word::Word;
 use super::{FIELDS, Field};
 
@@ -23,6 +24,8 @@ pub struct Index {
     postings: Box<[Posting]>,
     /// For each document, the sum of the rarities of its name's words.
     names: Box<[f32]>,
+    /// What its ranking weighs.
+    pub(super) weights: Weights,
 }
 
 /// A word in a document.
@@ -47,24 +50,17 @@ impl Posting {
 /// The most documents of an index, limited by the bits of a posting.
 pub const MAX_DOCUMENTS: usize = 1 << (u32::BITS as usize - FIELDS);
 
-/// BM25's saturation: how quickly repeated occurrences stop counting.
-const SATURATION: f32 = 1.2;
-
-/// The weight of each field, and how much a longer field than usual reduces it.
-const WEIGHTS: [(f32, f32); FIELDS] = {
-    let mut weights = [(0.0, 0.0); FIELDS];
-    weights[Field::Name as usize] = (1.5, 0.3);
-    weights[Field::Title as usize] = (1.0, 0.3);
-    weights[Field::Tags as usize] = (0.3, 0.3);
-    weights[Field::Parameters as usize] = (0.4, 0.3);
-    weights[Field::Description as usize] = (1.0, 0.75);
-    weights[Field::ParameterDescriptions as usize] = (0.2, 0.3);
-    weights
-};
-
 impl Index {
     /// Builds the index of these documents. Documents after the first [`MAX_DOCUMENTS`] are ignored.
     pub fn of<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Self {
+        Self::with_weights(documents, Weights::default())
+    }
+
+    /// [`of`](Self::of) with other weights than the default ones.
+    pub fn with_weights<'d>(
+        documents: impl IntoIterator<Item = &'d Document>,
+        weights: Weights,
+    ) -> Self {
         let documents: Vec<&Document> = documents.into_iter().take(MAX_DOCUMENTS).collect();
         let usual = usual_lengths(&documents);
         // First collect the words, and how many documents have each.
@@ -97,7 +93,7 @@ impl Index {
         let mut names = Vec::with_capacity(documents.len());
         let mut numbers = number_of.into_iter();
         for (position, document) in documents.iter().enumerate() {
-            let worth = worth_in(document, &usual);
+            let worth = worth_in(document, &usual, &weights);
             let mut name = 0.0;
             for (term, number) in document.terms.iter().zip(&mut numbers) {
                 let mut place = index_of(position) << FIELDS;
@@ -106,7 +102,7 @@ impl Index {
                     place |= u32::from(count > 0) << field;
                     weight += worth[field] * f32::from(count);
                 }
-                weight = weight * (SATURATION + 1.0) / (SATURATION + weight);
+                weight = weight * (weights.saturation + 1.0) / (weights.saturation + weight);
                 let posting = Posting { place, weight };
                 if posting.is_in(Field::Name) {
                     name += rarity(documents.len(), found[number as usize].1 as usize);
@@ -122,6 +118,7 @@ impl Index {
             starts: starts.into(),
             postings: postings.into(),
             names: names.into(),
+            weights,
         }
     }
 
@@ -187,9 +184,9 @@ fn usual_lengths(documents: &[&Document]) -> [f32; FIELDS] {
 }
 
 /// The weight of a word in each field of a document.
-fn worth_in(document: &Document, usual: &[f32; FIELDS]) -> [f32; FIELDS] {
+fn worth_in(document: &Document, usual: &[f32; FIELDS], weights: &Weights) -> [f32; FIELDS] {
     let mut worth = [0.0; FIELDS];
-    for (field, (weight, by_length)) in WEIGHTS.into_iter().enumerate() {
+    for (field, (weight, by_length)) in weights.fields.into_iter().enumerate() {
         if document.lengths[field] > 0 {
             let length = f32::from(document.lengths[field]) / usual[field];
             worth[field] = weight / (1.0 - by_length + by_length * length);

@@ -5,12 +5,12 @@
 //!
 //! - **Words as people and programs write them.** `listFiles`, `list_files` and "lists the files" have the same words,
 //!   accents and plurals make no difference, and Chinese, Japanese, Korean and Thai are found by pairs of characters.
-//! - **Stop words** ("please find me the …") find nothing alone and weigh a tenth.
+//! - **Stop words** ("please find me the …") find nothing alone and weigh less than a third.
 //! - **Questions that ask for several things** are split: a tool that answers one part perfectly ranks as high as one
-//!   that answers a question with a single part.
+//!   that answers a question with a single part. A part that no tool answers well, such as small talk, counts less.
 //! - **Full tool names** in the question weigh more than their words do.
 //! - **Synonyms and abbreviations** (`folder`, `directory`, `dir`), a small list, count a fifth.
-//! - **Descriptions of parameters** count a little, because they show what a tool is about.
+//! - **Names and descriptions of parameters** count, because they show what a tool is about.
 //! - **If no tool has any of the words**, they match as prefixes: half a name is enough.
 //!
 //! The answer depends only on the tools, their order and the question, and is the same on every machine. Nothing is
@@ -44,6 +44,7 @@ mod stem;
 mod synonyms;
 #[cfg(test)]
 mod tests;
+mod weights;
 mod word;
 mod words;
 
@@ -56,6 +57,7 @@ pub use document::Document;
 #[cfg(feature = "embeddings")]
 pub use hybrid::{Embedder, HybridIndex};
 pub use index::{Index, MAX_DOCUMENTS};
+pub use weights::Weights;
 
 /// The searchable texts of a tool. Empty texts are ignored.
 #[derive(Debug, Clone, Default)]
@@ -167,7 +169,7 @@ impl Index {
         limit: usize,
         allowed: impl Fn(usize) -> bool,
     ) -> Vec<Hit> {
-        ranking::rank(self, &Query::new(question), limit, allowed)
+        ranking::rank(self, &Query::new(question, &self.weights), limit, allowed)
     }
 
     /// Why a search for the question found the document at this position, in the order of the words.
@@ -182,6 +184,6 @@ impl Index {
     /// assert_eq!(index.matches("the space of disks", 0), [space, disks]);
     /// ```
     pub fn matches(&self, question: &str, position: usize) -> Vec<Match> {
-        ranking::matches(self, &Query::new(question), position)
+        ranking::matches(self, &Query::new(question, &self.weights), position)
     }
 }

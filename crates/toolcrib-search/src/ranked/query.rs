@@ -1,7 +1,8 @@
 //! A question, split into words and parts.
 
-use super::filler::{self, is_filler};
-use super::synonyms::{self, synonyms};
+use super::filler::is_filler;
+use super::synonyms::synonyms;
+use super::weights::Weights;
 use super::word::{Word, each_stem};
 
 /// The longest question in bytes; the rest is ignored.
@@ -30,21 +31,16 @@ pub(super) struct QueryWord {
     pub(super) worth: f32,
     /// A synonym of a word in the question.
     pub(super) synonym: bool,
+    /// A stop word, which finds nothing by itself.
+    pub(super) filler: bool,
     /// A bit for each part of the question that contains it.
     pub(super) parts: u8,
     /// Whether it counts for the question as a whole.
     pub(super) whole: bool,
 }
 
-impl QueryWord {
-    /// Whether it is a stop word, which finds nothing by itself.
-    pub(super) fn is_filler(&self) -> bool {
-        !self.synonym && self.worth <= filler::WORTH
-    }
-}
-
 impl Query {
-    pub(super) fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str, weights: &Weights) -> Self {
         let mut end = text.len().min(MAX_QUERY);
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -63,29 +59,30 @@ impl Query {
             } else {
                 0
             };
-            each_stem(part.text, |written, word| query.want(written, word, bit));
+            each_stem(part.text, |written, word| query.want(written, word, bit, weights));
         }
         query.drop_written_synonyms();
         // The question has only stop words, so search for them.
-        if query.wanted.iter().all(QueryWord::is_filler) {
+        if query.wanted.iter().all(|wanted| wanted.filler) {
             for wanted in &mut query.wanted {
-                wanted.worth = 1.0;
+                (wanted.worth, wanted.filler) = (1.0, false);
             }
         }
         query
     }
 
-    fn want(&mut self, written: &str, word: Word, bit: u8) {
+    fn want(&mut self, written: &str, word: Word, bit: u8, weights: &Weights) {
         let filler = is_filler(written);
-        let worth = if filler { filler::WORTH } else { 1.0 };
-        let wanted = |word, worth, synonym| {
+        let worth = if filler { weights.stop_word } else { 1.0 };
+        let wanted = |word, worth, synonym: bool| {
             let written = written.to_owned();
-            QueryWord { word, written, worth, synonym, parts: bit, whole: true }
+            let filler = filler && !synonym;
+            QueryWord { word, written, worth, synonym, filler, parts: bit, whole: true }
         };
         self.add(wanted(word, worth, false));
         if !filler {
             for &other in synonyms(word) {
-                self.add(wanted(other, synonyms::WORTH, true));
+                self.add(wanted(other, weights.synonym, true));
             }
         }
     }
@@ -181,8 +178,12 @@ fn push_strung<'t>(sentence: &'t str, parts: &mut Vec<QuestionPart<'t>>) {
 mod tests {
     use super::*;
 
+    fn query(text: &str) -> Query {
+        Query::new(text, &Weights::default())
+    }
+
     fn parts_of(text: &str) -> Vec<Vec<String>> {
-        let query = Query::new(text);
+        let query = query(text);
         let of = |part: usize| -> Vec<String> {
             let words = query.wanted.iter().filter(|it| it.parts >> part & 1 == 1 && !it.synonym);
             words.map(|wanted| wanted.written.clone()).collect()
@@ -202,25 +203,25 @@ mod tests {
 
     #[test]
     fn a_word_counts_once_with_its_highest_weight() {
-        let query = Query::new("picture image picture the");
+        let query = query("picture image picture the");
         let image = query.wanted.iter().find(|wanted| wanted.written == "image").unwrap();
-        assert!(!image.synonym && !image.is_filler());
+        assert!(!image.synonym && !image.filler);
         let the = query.wanted.iter().find(|wanted| wanted.written == "the").unwrap();
-        assert!(the.is_filler());
+        assert!(the.filler);
     }
 
     #[test]
     fn stop_words_are_searched_if_there_are_no_others() {
-        assert!(Query::new("how to").wanted.iter().all(|wanted| !wanted.is_filler()));
-        assert!(Query::new("?!").wanted.is_empty());
+        assert!(query("how to").wanted.iter().all(|wanted| !wanted.filler));
+        assert!(query("?!").wanted.is_empty());
     }
 
     #[test]
     fn the_read_part_of_a_question_is_bounded() {
         let words: Vec<String> = (0..100_000).map(|number| format!("w{number}. and x")).collect();
         let long = words.join(" ");
-        let query = Query::new(&long);
+        let query = query(&long);
         assert!(query.wanted.len() <= MAX_WORDS && query.parts <= MAX_PARTS);
-        let _ = Query::new(&"é".repeat(MAX_QUERY));
+        let _ = Query::new(&"é".repeat(MAX_QUERY), &Weights::default());
     }
 }

@@ -2,14 +2,9 @@
 
 use super::index::{Index, Posting};
 use super::query::Query;
+use super::weights::Weights;
 use super::word::Word;
 use super::{Field, Hit, Match};
-
-/// The weight of each part of a question, compared with the whole.
-const PART: f32 = 0.7;
-
-/// The bonus if a question contains all words of a name.
-const COVERED_NAME: f32 = 0.5;
 
 /// The weight of a word that matches only as a prefix.
 const BEGINNING: f32 = 0.5;
@@ -53,7 +48,7 @@ pub(super) fn rank(
     // For each document a score for the whole question, and one for each part.
     let rows = 1 + query.parts;
     let mut found = found(index, query);
-    let mut candidates = Candidates::new(rows);
+    let mut candidates = Candidates::new(rows, index.weights);
     let mut scores = vec![Score::default(); BLOCK * rows];
     for start in (0..index.len()).step_by(BLOCK) {
         for word in &mut found {
@@ -99,18 +94,19 @@ struct Candidates {
     worth: Vec<f32>,
     /// The highest score of each.
     best: Vec<f32>,
+    weights: Weights,
 }
 
 impl Candidates {
-    fn new(rows: usize) -> Self {
-        Self { documents: Vec::new(), worth: Vec::new(), best: vec![0.0; rows] }
+    fn new(rows: usize, weights: Weights) -> Self {
+        Self { documents: Vec::new(), worth: Vec::new(), best: vec![0.0; rows], weights }
     }
 
     fn push(&mut self, document: usize, row: &[Score], name: f32) {
         self.documents.push(document);
         for (score, best) in row.iter().zip(&mut self.best) {
             let covered = if score.covered > 0.0 { (score.covered / name).min(1.0) } else { 0.0 };
-            let worth = score.worth * (1.0 + COVERED_NAME * covered);
+            let worth = score.worth * (1.0 + self.weights.covered_name * covered);
             *best = best.max(worth);
             self.worth.push(worth);
         }
@@ -118,21 +114,33 @@ impl Candidates {
 
     fn best(self, limit: usize) -> Vec<Hit> {
         let mut shortlist = Shortlist::new(limit);
+        let gains = self.gains();
         let rows = self.worth.chunks_exact(self.best.len());
         for (position, row) in self.documents.into_iter().zip(rows) {
-            shortlist.offer(Hit { position, score: together(row, &self.best) });
+            shortlist.offer(Hit { position, score: together(row, &gains, self.weights.part) });
         }
         shortlist.into_hits()
+    }
+
+    /// What a score counts for the whole and for each part, so that the best document of the whole has 1, and that of a
+    /// part as much as the part is answered.
+    fn gains(&self) -> Vec<f32> {
+        let strongest = self.best.iter().skip(1).copied().fold(0.0, f32::max);
+        let gain = |(row, &best): (usize, &f32)| match row {
+            _ if best <= 0.0 => 0.0,
+            0 => 1.0 / best,
+            _ => (best / strongest).powf(self.weights.weak_part) / best,
+        };
+        self.best.iter().enumerate().map(gain).collect()
     }
 }
 
 /// Combines the best part with the whole: a document that answers one of several requests ranks as high as one that
 /// answers a single request.
-fn together(row: &[f32], best: &[f32]) -> f32 {
-    let relative = |(worth, best): (&f32, &f32)| if *best > 0.0 { worth / best } else { 0.0 };
-    let mut relative = row.iter().zip(best).map(relative);
+fn together(row: &[f32], gains: &[f32], weight: f32) -> f32 {
+    let mut relative = row.iter().zip(gains).map(|(worth, gain)| (worth * gain).min(1.0));
     let whole = relative.next().unwrap_or(0.0);
-    relative.reduce(f32::max).map_or(whole, |part| PART * part + (1.0 - PART) * whole)
+    relative.reduce(f32::max).map_or(whole, |part| weight * part + (1.0 - weight) * whole)
 }
 
 /// The words of the question that occur anywhere, stop words last.
@@ -146,7 +154,7 @@ fn found<'i>(index: &'i Index, query: &Query) -> Vec<MatchedWord<'i>> {
             postings: index.postings(word),
             gain: worth * index.rarity(word),
             rows: whole.chain(parts.map(|part| part + 1)).collect(),
-            filler: wanted.is_filler(),
+            filler: wanted.filler,
             wanted: number,
         }
     };
@@ -160,7 +168,7 @@ fn found<'i>(index: &'i Index, query: &Query) -> Vec<MatchedWord<'i>> {
     // No document has any of the words, so match them as prefixes.
     if all.first().is_none_or(|first| first.filler) {
         for (number, wanted) in query.wanted.iter().enumerate().filter(|(_, it)| !it.synonym) {
-            let ends = Word::beginning_with(&wanted.written).filter(|_| !wanted.is_filler());
+            let ends = Word::beginning_with(&wanted.written).filter(|_| !wanted.filler);
             let begun = ends.map_or(0..0, |(first, last)| index.between(first, last));
             let begun = begun.take(MAX_BEGUN);
             all.extend(begun.map(|word| found(number, word, BEGINNING * wanted.worth)));

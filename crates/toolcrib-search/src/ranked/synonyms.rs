@@ -5,9 +5,6 @@ use std::sync::LazyLock;
 
 use super::word::{Word, each_stem};
 
-/// The weight of a synonym, compared with 1 for the word itself.
-pub(super) const WORTH: f32 = 0.2;
-
 /// The synonyms of a word.
 pub(super) fn synonyms(word: Word) -> &'static [Word] {
     TABLE.get(&word.hash).map_or(&[], Vec::as_slice)

@@ -73,6 +73,47 @@ fn each_part_of_a_question_finds_its_tool() {
 }
 
 #[test]
+fn small_talk_beside_a_question_does_not_push_its_answer_aside() {
+    let tools = [
+        tool("triangle_area", "Compute the area of a triangle with a base and a height."),
+        tool("circle_area", "Compute the area of a circle."),
+        tool("plan_school_garden", "Plan a garden of a school."),
+        tool("project_status", "Status of the project."),
+    ];
+    let question = "I am busy with a project of my school. What is the area of a triangle with base \
+                    10 and height 5?";
+    assert_eq!(found(question, &tools)[0], "triangle_area");
+    let index = index(&tools);
+    let hits = index.search(question, 4);
+    assert!(hits[1..].iter().all(|hit| hit.score < 0.9 * hits[0].score), "{hits:?}");
+}
+
+#[test]
+fn descriptions_of_parameters_decide_between_similar_tools() {
+    let mut tools = [tool("solve_a", "Solve an equation."), tool("solve_b", "Solve an equation.")];
+    tools[0].parameters = vec![Parameter { name: "x", description: "Any real number." }];
+    tools[1].parameters =
+        vec![Parameter { name: "x", description: "The coefficient of the quadratic term." }];
+    assert_eq!(found("solve an equation with its quadratic term", &tools)[0], "solve_b");
+    // They outweigh one word of a description, as long as they are no longer than usual.
+    tools[0].description = "Solve an equation of a number.";
+    assert_eq!(found("solve for the number of the quadratic coefficient", &tools)[0], "solve_b");
+}
+
+#[test]
+fn an_index_with_other_weights_ranks_by_them() {
+    let mut tools = [tool("disk", "Show a text."), tool("log", "Show a disk, and a disk.")];
+    tools[1].parameters = vec![Parameter { name: "p", description: "Which disk." }];
+    let documents = tools.each_ref().map(Document::of);
+    assert_eq!(Index::of(&documents).search("disk", 1)[0].position, 0);
+    let mut weights = Weights::default();
+    weights.fields[Field::Name as usize].0 = 0.1;
+    weights.covered_name = 0.0;
+    let index = Index::with_weights(&documents, weights);
+    assert_eq!(index.search("disk", 1)[0].position, 1);
+}
+
+#[test]
 fn questions_in_chinese_find_tools_described_in_chinese() {
     let tools = [tool("a", "查询城市的天气预报"), tool("b", "发送电子邮件"), tool("c", "読み取り")];
     assert_eq!(found("明天北京天气怎么样？", &tools), ["a"]);

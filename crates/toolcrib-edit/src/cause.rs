@@ -17,6 +17,8 @@ const SLACK: usize = 4 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
+    /// The lines are nested otherwise than in the file.
+    Nesting,
     /// The lines begin with their numbers, as a listing shows them.
     LineNumbers,
     /// The text is wrapped in a code fence.
@@ -34,10 +36,11 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Its name in data: `line_numbers`, `code_fence`, `entities`, `escapes`, `elision`, `case`,
-    /// `look_alikes`.
+    /// Its name in data: `nesting`, `line_numbers`, `code_fence`, `entities`, `escapes`, `elision`,
+    /// `case`, `look_alikes`.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Nesting => "nesting",
             Self::LineNumbers => "line_numbers",
             Self::CodeFence => "code_fence",
             Self::Entities => "entities",
@@ -51,6 +54,9 @@ impl Cause {
     /// A sentence with what to do.
     pub const fn describe(self) -> &'static str {
         match self {
+            Self::Nesting => {
+                "Its lines are in the file, but nested otherwise: copy the indentation from there."
+            }
             Self::LineNumbers => "Its lines begin with line numbers: send the text without them.",
             Self::CodeFence => "It is wrapped in a code fence: send the text without it.",
             Self::Entities => {
@@ -116,17 +122,23 @@ fn stands(part: &[u8], text: Option<String>) -> bool {
 
 /// The source without line numbers and the sign after each.
 fn without_numbers(source: &str) -> Option<String> {
+    let mut before = 0;
     let stripped: Option<Vec<&str>> = source
         .lines()
         .filter(|line| !line.trim().is_empty())
         .map(|line| {
             let line = line.trim_start().trim_start_matches('L');
             let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
-            let numbered = rest.len() < line.len();
+            let number = &line[..line.len() - rest.len()];
+            // Line numbers rise. A number too large for one is none.
+            let number = number.parse().ok().filter(|number: &usize| *number > before);
+            before = number.unwrap_or(before);
             let rest = rest.trim_start_matches(' ');
             let text = rest.strip_prefix(['|', ':', '→', '\t', '│', '-', '.', ')']);
+            // `30-40`, `3.5` and `10:30` begin with no line number.
+            let text = text.filter(|text| !text.starts_with(|char: char| char.is_ascii_digit()));
             // An empty line may consist of the number alone.
-            text.or(rest.is_empty().then_some("")).filter(|_| numbered)
+            text.or(rest.is_empty().then_some("")).filter(|_| number.is_some())
         })
         .collect();
     let lines = stripped.filter(|lines| !lines.is_empty())?;

@@ -13,10 +13,11 @@ pub enum Level {
     Newlines,
     /// Also ignores blanks at the ends of lines. From here on whole lines are compared.
     TrailingBlanks,
-    /// Also ignores blanks at the starts of lines, and blank lines before and after.
+    /// Also ignores blanks at the starts of lines, if the lines nest alike, and blank lines before and after.
     Indentation,
-    /// Also ignores how characters are written: dashes, quotes, unusual spaces, characters of no width, composed and
-    /// decomposed letters, runs of blanks. Only in UTF-8 files.
+    /// Also ignores how characters are written: dashes, quotes, ellipses, unusual spaces, characters of no width,
+    /// composed and decomposed letters, runs of blanks. Only in UTF-8 files. If no whole line is equal, a source without
+    /// line ends may be a part of a line.
     Folded,
 }
 

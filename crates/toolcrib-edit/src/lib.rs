@@ -14,6 +14,7 @@ mod level;
 mod lines;
 mod locate;
 mod merge;
+mod nesting;
 mod no_match;
 mod pattern;
 mod refusal;
@@ -102,10 +103,37 @@ impl<'a> Edit<'a> {
         };
         let found = locate::drifted(marked.body, &pattern, keep);
         let missing = || Refusal::Missing(Box::new(NoMatch::new(file, self.source, self.target)));
-        let found = found.ok_or_else(missing)?;
-        let chosen = self.choose(marked.body, &found)?;
+        let mut found = found.ok_or_else(missing)?;
+        let lines = &pattern.pieces[found.pieces.clone()];
+        let (level, within_lines) = (found.level, found.within_lines);
+        let alike = |place: &Range<usize>| {
+            level < Level::Indentation
+                || within_lines
+                || nesting::is_alike(lines, &marked.body[place.clone()], level)
+        };
+        let first = found.places[0].start + marked.offset..found.places[0].end + marked.offset;
+        let nested = || {
+            let no_match = NoMatch::nested(file, self.source, self.target, &first);
+            Refusal::Missing(Box::new(no_match))
+        };
+        if found.count == found.places.len() && found.count <= KEPT {
+            found.places.retain(&alike);
+            found.count = found.places.len();
+        }
+        if found.places.is_empty() {
+            return Err(nested());
+        }
+        let mut chosen = self.choose(marked.body, &found)?;
+        chosen.retain(alike);
+        if chosen.is_empty() {
+            return Err(nested());
+        }
         let mut splices: Vec<Splice> = Vec::with_capacity(chosen.len());
         for place in &chosen {
+            if within_lines {
+                splices.push(merge::within_line(marked.body, marked.source, marked.target, place));
+                continue;
+            }
             let floor = splices.last().map_or(0, |splice| splice.range.end);
             let (body, target) = (marked.body, marked.target);
             let splice = merge::drifted(body, &pattern, target, &found, place, floor);

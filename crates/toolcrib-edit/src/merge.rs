@@ -36,6 +36,30 @@ pub(super) fn exact(file: &[u8], source: &[u8], target: &[u8], place: &Range<usi
     Splice { range: place.clone(), text }
 }
 
+/// Replaces a part of a line. Blanks at its edges that source and target share stay as in the file.
+pub(super) fn within_line(
+    file: &[u8],
+    mut source: &[u8],
+    mut target: &[u8],
+    place: &Range<usize>,
+) -> Splice {
+    let mut place = place.clone();
+    let blanks = |text: &[u8]| std::str::from_utf8(text).map_or(0, fold::indent_len);
+    let before = blanks(source);
+    if before > 0 && target.starts_with(&source[..before]) {
+        place.start += blanks(&file[place.clone()]);
+        (source, target) = (&source[before..], &target[before..]);
+    }
+    let shown = |text: &[u8]| std::str::from_utf8(text).map_or(text.len(), fold::shown_len);
+    let after = &source[shown(source)..];
+    if !after.is_empty() && target.ends_with(after) {
+        place.end = place.start + shown(&file[place.clone()]);
+        target = &target[..target.len() - after.len()];
+        source = &source[..source.len() - after.len()];
+    }
+    exact(file, source, target, &place)
+}
+
 /// Replaces a place found at a later level; `None` if its lines do not equal the source's after all. `body` is the
 /// searched text; bytes before `floor` were already replaced.
 pub(super) fn drifted(

@@ -1,6 +1,7 @@
 //! Explains a source that does not occur in the file: what was probably meant, and why it was not found.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::already;
 use super::cause::{self, Cause};
@@ -30,6 +31,23 @@ impl NoMatch {
     }
 }
 
+impl NoMatch {
+    /// The lines of the source are at `place`, but nest otherwise there.
+    pub(super) fn nested(file: &[u8], source: &str, target: &str, place: &Range<usize>) -> Self {
+        Self {
+            closest: Some(Closest::new(file, source, place)),
+            causes: vec![Cause::Nesting],
+            already: already::find(file, source, target),
+            empty_file: false,
+        }
+    }
+
+    /// Whether the refusal names what is wrong.
+    fn is_explained(&self) -> bool {
+        !self.causes.is_empty() || self.already.is_some()
+    }
+}
+
 impl fmt::Display for NoMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.empty_file {
@@ -43,6 +61,9 @@ impl fmt::Display for NoMatch {
             write!(f, " {}", cause.describe())?;
         }
         let Some(closest) = &self.closest else {
+            if self.is_explained() {
+                return Ok(());
+            }
             return f.write_str(
                 " Nothing in the file is similar. Read the file again, because it may have \
                  changed, and copy the text from there.",

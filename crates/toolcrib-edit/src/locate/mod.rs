@@ -2,6 +2,7 @@
 
 mod bytes;
 mod folded;
+mod fragment;
 mod seeds;
 mod windows;
 
@@ -24,6 +25,8 @@ pub(super) struct Found {
     pub(super) places: Vec<Range<usize>>,
     /// The position from which lines are counted; not after the first place.
     pub(super) before: LinePosition,
+    /// Whether the places are parts of lines at a level that compares whole ones.
+    pub(super) within_lines: bool,
 }
 
 /// Places at one level; those beyond the limit are only counted.
@@ -49,7 +52,8 @@ impl LevelMatches {
 
     fn at(self, level: Level, pieces: Range<usize>) -> Option<Found> {
         let Self { count, places, before, .. } = self;
-        (count > 0).then_some(Found { level, pieces, count, places, before })
+        let within_lines = false;
+        (count > 0).then_some(Found { level, pieces, count, places, before, within_lines })
     }
 }
 
@@ -62,7 +66,7 @@ pub(super) fn exact(file: &[u8], source: &[u8], keep: usize) -> Option<Found> {
 pub(super) fn drifted(body: &[u8], pattern: &Pattern<'_>, keep: usize) -> Option<Found> {
     verbatim(body, pattern, keep).or_else(|| {
         let text = simdutf8::basic::from_utf8(body).ok()?;
-        folded::search(text, pattern, keep)
+        folded::search(text, pattern, keep).or_else(|| fragment::search(text, pattern, keep))
     })
 }
 

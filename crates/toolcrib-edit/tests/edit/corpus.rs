@@ -180,3 +180,42 @@ fn every_diff_shows_the_change() {
         }
     }
 }
+
+/// A refusal that names a mistake does not say beside it that the text is nowhere.
+#[test]
+fn a_refusal_that_names_a_cause_does_not_say_that_nothing_is_similar() {
+    let said = |file: &str, source: &str, target: &str| {
+        Edit::new(source, target).find(file.as_bytes()).unwrap_err().to_string()
+    };
+    let mut named = 0;
+    for case in case::all() {
+        if let Err(Refusal::Missing(no_match)) = edit(&case).find(&case.file)
+            && !no_match.causes.is_empty()
+        {
+            let text = no_match.to_string();
+            assert!(!text.contains("Nothing in the file"), "{}: {text}", case.name);
+            named += 1;
+        }
+    }
+    assert!(named > 20, "{named}");
+    let fenced = said("x\nalpha = beta\ny\n", "```toml\nalpha = beta\n```", "z");
+    assert!(fenced.contains("code fence") && !fenced.contains("Nothing"), "{fenced}");
+    let made = said("limit_of_calls = 5\n", "zz", "limit_of_calls = 5");
+    assert!(made.contains("already at line 1") && !made.contains("Nothing"), "{made}");
+    assert!(said("alpha\n", "zzz_qqq_www()", "x").contains("Nothing in the file is similar"));
+}
+
+/// The lines are shown as they are in the file, with a text that can be sent again.
+#[test]
+fn an_edit_whose_nesting_differs_is_refused_with_the_lines_of_the_file() {
+    let file = "if a:\n    b()\n    c()\n";
+    let refusal = Edit::new("if a:\n  b()\nc()", "x").find(file.as_bytes()).unwrap_err();
+    let Refusal::Missing(no_match) = &refusal else { panic!("{refusal}") };
+    let closest = no_match.closest.as_ref().unwrap();
+    assert_eq!(closest.text.as_deref(), Some(file.trim_end()));
+    assert!(closest.diff.contains("-     3  ····c()"), "{}", closest.diff);
+    let text = refusal.to_string();
+    assert!(text.contains("nested otherwise") && text.contains("send exactly this"), "{text}");
+    let again = closest.text.clone().unwrap();
+    assert!(Edit::new(&again, "x").find(file.as_bytes()).is_ok());
+}

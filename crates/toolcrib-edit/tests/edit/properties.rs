@@ -40,7 +40,7 @@ fn text(lines: std::ops::Range<usize>) -> impl Strategy<Value = String> {
 
 /// A file, and a source made from some of its lines with other blanks and line ends, or an arbitrary source.
 fn file_and_source() -> impl Strategy<Value = (String, String)> {
-    let drift = (0_u8..6, 0_usize..10, 1_usize..4);
+    let drift = (0_u8..7, 0_usize..10, 1_usize..4);
     (text(0..10), text(1..4), drift).prop_map(|(file, other, (kind, first, count))| {
         let lines = oracle::lines(&file);
         let window = lines.iter().skip(first % lines.len()).take(count);
@@ -50,7 +50,12 @@ fn file_and_source() -> impl Strategy<Value = (String, String)> {
             2 => window.map(|(text, _)| text.clone() + "\n").collect(),
             3 => window.map(|(text, _)| text.trim_end().to_owned() + "\n").collect(),
             4 => window.flat_map(|(text, _)| ["  ", text.trim(), "\n"]).collect(),
-            _ => window.map(|(text, _)| oracle::key(text, Level::Folded) + "\n").collect(),
+            5 => window.map(|(text, _)| oracle::key(text, Level::Folded) + "\n").collect(),
+            // A part of one line.
+            _ => {
+                let line = oracle::key(&lines[first % lines.len()].0, Level::Folded);
+                line.chars().skip(first % 2).take(count).collect()
+            }
         };
         (file, source)
     })

@@ -28,7 +28,7 @@ pub use crate::serving::owner_client::{OwnerClient, OwnerError, path_segment};
 pub use crate::serving::owner_socket::OwnerSocket;
 pub use crate::serving::responses::{
     BegunResponse, NewResponse, ResponseId, ResponseLog, ResponseWork, Responses, SERVER_STOPPED,
-    ShownResponse,
+    ShownResponse, UnstoredResponse,
 };
 pub use crate::serving::server::HttpServer;
 pub use crate::settings::reloadable::{ChangedSettings, ServerSettings};

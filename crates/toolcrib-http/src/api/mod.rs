@@ -30,6 +30,7 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolcrib_tool::exact;
 use tracing::{Instrument as _, Span};
 
@@ -110,20 +111,18 @@ impl Api {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        let (pass, admitted) = (Permit::of_this_request(), AdmittedRequest::of_this_request());
-        let work = async move {
-            match admitted {
-                Some(admitted) => admitted.during(work).await,
-                None => work.await,
-            }
-        };
-        let work = async move {
-            match pass {
-                Some(pass) => pass.during(work).await,
-                None => work.await,
-            }
-        };
-        self.0.tasks.spawn(Box::pin(work.instrument(Span::current())))
+        let request = self.this_request();
+        self.0.tasks.spawn(Box::pin(request.during(work)))
+    }
+
+    /// The current request, for work that continues without it.
+    pub(crate) fn this_request(&self) -> ContinuedRequest {
+        ContinuedRequest {
+            permit: Permit::of_this_request(),
+            admitted: AdmittedRequest::of_this_request(),
+            span: Span::current(),
+            _task: self.0.tasks.token(),
+        }
     }
 
     fn active_runs(&self) -> &ActiveRuns {
@@ -157,6 +156,34 @@ impl Api {
 
     fn document(&self) -> Bytes {
         self.0.document.clone()
+    }
+}
+
+/// A request whose work continues without it: until its end, it counts as a request and belongs to it in logs and limits.
+pub(crate) struct ContinuedRequest {
+    permit: Option<Arc<Permit>>,
+    admitted: Option<AdmittedRequest>,
+    span: Span,
+    _task: TaskTrackerToken,
+}
+
+impl ContinuedRequest {
+    /// Does the work.
+    pub(crate) async fn during<T>(self, work: impl Future<Output = T>) -> T {
+        let Self { permit, admitted, span, _task } = self;
+        let work = async move {
+            match admitted {
+                Some(admitted) => admitted.during(work).await,
+                None => work.await,
+            }
+        };
+        let work = async move {
+            match permit {
+                Some(permit) => permit.during(work).await,
+                None => work.await,
+            }
+        };
+        work.instrument(span).await
     }
 }
 

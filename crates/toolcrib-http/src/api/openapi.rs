@@ -132,6 +132,7 @@ fn meaning(status: u16) -> &'static str {
         415 => "The body is not JSON.",
         422 => "The request is well-formed but invalid, or the tool refuses the arguments.",
         424 => "The tool ran and failed.",
+        426 => "This path is for WebSockets: the request has to be an upgrade.",
         429 => "Too many requests: `Retry-After` says when to retry.",
         500 => "A fault of the server or of the tool's own code: the log says more.",
         501 => "This server does not support the operation.",

@@ -84,6 +84,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(run_endpoints());
     all.extend(agent_run_endpoints());
     all.extend(response_endpoints());
+    #[cfg(feature = "websocket")]
+    all.push(socket_endpoint());
     all.extend(approval_endpoints());
     all.extend(operator_endpoints());
     all
@@ -337,6 +339,21 @@ fn agent_run_endpoints() -> Vec<Endpoint> {
             .problems([410, 501])
             .answers::<agent_runs::ItemList>(OK, "The items."),
     ]
+}
+
+/// OpenAI's Responses API over a `WebSocket`.
+#[cfg(feature = "websocket")]
+fn socket_endpoint() -> Endpoint {
+    Endpoint::new("get", "/v1/responses", "openResponses", With(Right::Call), get(responses::open))
+        .summary("Open a WebSocket, on which a client asks for one response after another")
+        .answers_without_body(
+            StatusCode::SWITCHING_PROTOCOLS,
+            "The WebSocket is open. Each message of the client is a `response.create`, with the members \
+             of the body of `POST /v1/responses`; each message of the server is an event of a response, or an \
+             `error`.",
+        )
+        .problems([426, 501])
+        .openai()
 }
 
 /// OpenAI's Responses API.

@@ -68,10 +68,13 @@ impl ClientLimits {
                 Arc::clone(slots).try_acquire_owned().map_err(|_| LimitExceeded::Concurrency)?,
             ),
         };
-        if let Some(rate) = &self.rate {
-            rate.take().map_err(LimitExceeded::Rate)?;
-        }
+        self.count()?;
         Ok(Permit { _slot: slot })
+    }
+
+    /// Counts a request against the rate. It needs no slot if it is made within another one.
+    pub(crate) fn count(&self) -> Result<(), LimitExceeded> {
+        self.rate.as_ref().map_or(Ok(()), |rate| rate.take().map_err(LimitExceeded::Rate))
     }
 }
 

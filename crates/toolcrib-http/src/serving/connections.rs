@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use axum::http::header::UPGRADE;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
@@ -87,6 +88,12 @@ pub(crate) struct ConnectionLimits {
     pub(crate) head: Duration,
 }
 
+/// The place of a connection among those that are allowed, also for a protocol to which it is upgraded.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionSlot(
+    #[expect(dead_code, reason = "held until it is dropped")] Arc<OwnedSemaphorePermit>,
+);
+
 /// State that all connections share.
 struct ConnectionContext {
     app: Routes,
@@ -120,8 +127,7 @@ pub(crate) async fn serve(
                     Ok(slot) => {
                         let (shared, stop) = (Arc::clone(&shared), stop.clone());
                         connections.spawn(async move {
-                            handle_connection(stream, &shared, stop).await;
-                            drop(slot);
+                            handle_connection(stream, ConnectionSlot(Arc::new(slot)), &shared, stop).await;
                         });
                     }
                 },
@@ -141,6 +147,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 async fn handle_connection(
     connection: Connection,
+    slot: ConnectionSlot,
     shared: &ConnectionContext,
     stop: watch::Receiver<bool>,
 ) {
@@ -151,26 +158,28 @@ async fn handle_connection(
                 tracing::debug!(%error, "TCP_NODELAY was not set");
             }
             let local_address = stream.local_addr().ok().map(LocalAddress);
-            serve_connection(stream, local_address, shared, stop).await;
+            serve_connection(stream, local_address, slot, shared, stop).await;
         }
-        Connection::Unix(stream) => serve_connection(stream, None, shared, stop).await,
+        Connection::Unix(stream) => serve_connection(stream, None, slot, shared, stop).await,
     }
 }
 
 async fn serve_connection<S>(
     stream: S,
     local_address: Option<LocalAddress>,
+    slot: ConnectionSlot,
     shared: &ConnectionContext,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| answer(&shared.app, request, local_address));
+    let service = service_fn(|request| answer(&shared.app, request, local_address, &slot));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.head)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return log_end(ended),
@@ -184,10 +193,14 @@ fn answer(
     app: &Routes,
     request: Request<Incoming>,
     local_address: Option<LocalAddress>,
+    slot: &ConnectionSlot,
 ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
     let (mut head, body) = request.into_parts();
     if let Some(local_address) = local_address {
         head.extensions.insert(local_address);
+    }
+    if head.headers.contains_key(UPGRADE) {
+        head.extensions.insert(slot.clone());
     }
     let body = Body::new(DrainedBody::new(&head.headers, body));
     app.clone().oneshot(Request::from_parts(head, body))

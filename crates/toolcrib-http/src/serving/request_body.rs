@@ -33,7 +33,9 @@ pub(crate) async fn collect(
     request: Request,
     next: Next,
 ) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // Messages of a WebSocket have the same limit.
+    parts.extensions.insert(limits);
     match read(body, limits).await {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(problem) => problem.into_response(),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 use toolcrib_core::TurnOptions;
-use toolcrib_core::run::{RunId, Seq};
+use toolcrib_core::run::{Journal, RunId, Seq};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ModelEntry, StreamEvent};
 use toolcrib_wire::responses::ResponseRequest;
@@ -69,6 +69,8 @@ pub struct NewResponse {
     pub body: Value,
     /// The response from which it goes on.
     pub previous: Option<ResponseId>,
+    /// What is known of that response, if it was not stored.
+    pub unstored: Option<UnstoredResponse>,
     /// Whether nobody works on the run of that response.
     pub may_continue: bool,
     /// Whether the client has the right to approve.
@@ -83,6 +85,18 @@ pub struct BegunResponse {
     pub value: Value,
     /// What is to be done for it.
     pub work: ResponseWork,
+    /// What is known of it, if it is not stored.
+    pub unstored: Option<UnstoredResponse>,
+}
+
+/// A response that is not stored. Whoever has this can go on from it.
+#[derive(Clone)]
+pub struct UnstoredResponse(pub Arc<dyn Journal>);
+
+impl fmt::Debug for UnstoredResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UnstoredResponse")
+    }
 }
 
 impl fmt::Debug for BegunResponse {
@@ -166,20 +180,28 @@ pub(crate) struct LoggedEvent {
     pub(crate) number: u64,
     /// The whole of it, to be sent at once.
     pub(crate) frame: Bytes,
+    /// Whether no event follows.
+    is_terminal: bool,
 }
 
 impl From<StreamEvent> for LoggedEvent {
     fn from(event: StreamEvent) -> Self {
-        Self { number: event.sequence_number(), frame: event.into_sse().into() }
+        let (number, is_terminal) = (event.sequence_number(), event.is_terminal());
+        Self { number, frame: event.into_sse().into(), is_terminal }
     }
 }
 
 impl LoggedEvent {
     /// The event as JSON.
     pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.data()).unwrap_or_default()
+    }
+
+    /// The event's JSON as text.
+    pub(crate) fn data(&self) -> Bytes {
         let text = std::str::from_utf8(&self.frame).unwrap_or_default();
         let data = text.split_once("data: ").map_or("", |(_, data)| data.trim_end());
-        serde_json::from_str(data).unwrap_or_default()
+        self.frame.slice_ref(data.as_bytes())
     }
 }
 
@@ -223,6 +245,16 @@ impl ResponseLog {
     /// The response, once it is at its end.
     pub(crate) fn response(&self) -> Option<Value> {
         self.open().end.clone()
+    }
+
+    /// Whether its readers have been told that it is at its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.open().end.is_some() || self.has_terminal_event()
+    }
+
+    /// Whether its last event says how the response has ended.
+    pub(crate) fn has_terminal_event(&self) -> bool {
+        self.open().events.back().is_some_and(|last| last.is_terminal)
     }
 
     /// How many bytes it keeps.

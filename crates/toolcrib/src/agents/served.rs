@@ -17,7 +17,7 @@ use toolcrib_agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, JournalEntry, JournalRow, RunControl, RunReport,
     SteerError,
 };
-use toolcrib_core::run::{RunId, Seq};
+use toolcrib_core::run::{Journal, RunId, Seq};
 use toolcrib_core::suspension::{Resolution, StoreError, Suspension, Waiting};
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{
@@ -141,10 +141,19 @@ impl AgentRuns for Toolcrib {
 impl Toolcrib {
     /// An agent that asks no model, to read and cancel runs.
     pub(super) fn reader(&self, client: TurnOptions) -> Agent {
+        self.reader_of(client, self.runs())
+    }
+
+    /// Reads runs of a journal.
+    pub(super) fn reader_of(
+        &self,
+        client: TurnOptions,
+        journal: Option<&Arc<dyn Journal>>,
+    ) -> Agent {
         let model = Arc::new(ScriptedModel::new([]));
         let builder = Agent::builder(self.executor().clone(), model);
         let builder = builder.turn_options(client).for_clients();
-        match self.runs() {
+        match journal {
             Some(journal) => builder.journal(Arc::clone(journal)).build(),
             None => builder.build(),
         }

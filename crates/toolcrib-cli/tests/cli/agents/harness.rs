@@ -24,7 +24,7 @@ tools:
   - name: nap
     description: Sleep. Read-only.
     annotations: {read_only: true}
-    run: {argv: [bash, -c, 'touch began; test -e awake || sleep 50']}
+    run: {argv: [bash, -c, 'touch began; for i in {1..500}; do test -e awake && exit; sleep 0.1; done']}
     sandbox: {write: [.]}
 "#;
 

@@ -13,6 +13,7 @@ mod running;
 mod served;
 mod served_sub_agents;
 mod settings;
+mod sockets;
 mod starting;
 mod steering;
 mod sub_agents;

@@ -412,6 +412,7 @@ fn answers_of_a_running_server_are_as_its_document_says() {
         ("GET /v1/approvals", "/v1/approvals", &none),
         ("POST /v1/responses", "/v1/responses", &input),
         ("POST /v1/responses", "/v1/responses", &approve),
+        ("GET /v1/responses", "/v1/responses", &none),
         ("GET /v1/responses/resp_1", "/v1/responses/{id}", &none),
         ("POST /v1/responses/resp_1/cancel", "/v1/responses/{id}/cancel", &none),
         ("GET /v1/responses/resp_1/input_items", "/v1/responses/{id}/input_items", &none),

@@ -86,7 +86,8 @@ async fn begun(
 ) -> Result<(Making, ChatView), Refused> {
     let (model, include_usage) = (chat.model.clone(), chat.include_usage);
     let request = request_of(chat).map_err(|error| Refused::new(api, &error))?;
-    let making = Making::begin(api, client, (request, Value::Null)).await?;
+    let making = Making::begin(api, client, (request, Value::Null), None).await;
+    let making = making.map_err(|error| Refused::new(api, &error))?;
     let id = making.value["id"].as_str().unwrap_or_default().replace("resp_", "chatcmpl-");
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let writer = ChatWriter::new(id, created, model, include_usage);

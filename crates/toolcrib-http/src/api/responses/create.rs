@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -12,12 +13,13 @@ use schemars::JsonSchema;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::responses::ResponseRequest;
 
 use super::error::{Refused, locked};
-use super::{responses, stream};
+use super::{responses, served, stream};
 use crate::api::agent_runs::active::Work;
 use crate::api::agent_runs::stopped;
 use crate::api::problem::Problem;
@@ -27,7 +29,11 @@ use crate::idempotency::Request;
 use crate::serving::request_body::JsonBody;
 use crate::{
     AgentRunControl, BegunResponse, NewResponse, ResponseId, ResponseLog, Right, ShownResponse,
+    UnstoredResponse,
 };
+
+/// How long work on a response may take after its last event.
+const AFTER_THE_END: Duration = Duration::from_secs(5);
 
 pub(crate) async fn create(
     State(api): State<Api>,
@@ -68,7 +74,8 @@ pub(super) type Asked = (ResponseRequest, Value);
 /// A response that is sent event by event.
 async fn streamed(api: &Api, client: &Client, asked: Asked) -> Result<Response, Refused> {
     let is_stored = asked.0.store;
-    let making = Making::begin(api, client, asked).await?;
+    let making = Making::begin(api, client, asked, None).await;
+    let making = making.map_err(|error| Refused::new(api, &error))?;
     // What is not stored ends with its connection.
     let guard = (!is_stored).then(|| making.cancel.clone().drop_guard());
     Ok(stream::events(making.log, None, guard))
@@ -77,7 +84,8 @@ async fn streamed(api: &Api, client: &Client, asked: Asked) -> Result<Response, 
 /// A response that is sent when it is made, or at once if it is made in the background.
 async fn whole(api: &Api, client: &Client, asked: Asked) -> Result<Response, Refused> {
     let (is_stored, is_background) = (asked.0.store, asked.0.background);
-    let making = Making::begin(api, client, asked).await?;
+    let making = Making::begin(api, client, asked, None).await;
+    let making = making.map_err(|error| Refused::new(api, &error))?;
     if is_background {
         return Ok(json(StatusCode::OK, &making.value));
     }
@@ -103,39 +111,45 @@ pub(super) struct Making {
     /// Cancels it.
     pub(super) cancel: CancellationToken,
     pub(super) work: JoinHandle<()>,
+    /// What is known of it, if it is not stored.
+    #[cfg_attr(not(feature = "websocket"), expect(dead_code, reason = "only sockets remember it"))]
+    pub(super) unstored: Option<UnstoredResponse>,
 }
 
 impl Making {
+    /// Begins a response, which may go on from one that is not stored.
     pub(super) async fn begin(
         api: &Api,
         client: &Client,
         (request, body): Asked,
-    ) -> Result<Self, Refused> {
-        let refused = |error: &ApiError| Refused::new(api, error);
-        let own = responses(api)?;
+        unstored: Option<UnstoredResponse>,
+    ) -> Result<Self, ApiError> {
+        let own = served(api)?;
         let is_stored = request.store;
         let previous = match &request.previous_response_id {
             Some(id) => Some(
-                id.parse::<ResponseId>()
-                    .map_err(|()| refused(&ApiError::previous_response_not_found(id)))?,
+                id.parse::<ResponseId>().map_err(|()| ApiError::previous_response_not_found(id))?,
             ),
             None => None,
         };
         // Only one request at a time goes on in a run.
-        let lock = previous.as_ref().and_then(|id| api.active_runs().begin(&id.run).ok());
+        let lock = match &previous {
+            Some(id) => continuing(api, id).await,
+            None => None,
+        };
         let new = NewResponse {
             request,
             body,
             may_continue: lock.is_some(),
             may_approve: client.may(Right::Approve),
             previous: previous.clone(),
+            unstored,
         };
-        let begun = own.begin(client.turn_options(), new).await;
-        let begun = begun.map_err(|error| refused(&error))?;
+        let begun = own.begin(client.turn_options(), new).await?;
         let is_same = previous.is_some_and(|previous| previous.run == begun.id.run);
         let active = match lock.filter(|_| is_same) {
             Some(lock) => lock,
-            None => api.active_runs().begin(&begun.id.run).map_err(|_| refused(&locked()))?,
+            None => api.active_runs().begin(&begun.id.run).map_err(|_| locked())?,
         };
         Ok(Self::working(api, begun, active, is_stored))
     }
@@ -143,7 +157,7 @@ impl Making {
     /// Works on a response, which goes on even if the client disconnects. It is paused when the server stops or the
     /// client may not continue, and counts as a request of the client until it rests.
     fn working(api: &Api, begun: BegunResponse, mut active: Work, is_stored: bool) -> Self {
-        let BegunResponse { id, value, work } = begun;
+        let BegunResponse { id, value, work, unstored } = begun;
         let log = ResponseLog::default();
         if is_stored {
             api.live_responses().begin(&id, &log);
@@ -160,8 +174,19 @@ impl Making {
             events.end(begun_as);
             own.live_responses().end(&id);
         });
-        Self { value, log, cancel, work }
+        Self { value, log, cancel, work, unstored }
     }
+}
+
+/// Begins work on the run of an earlier response, unless there is work on it. A client that has read the last event of a
+/// response goes on from it at once, so what is done after that event is waited for.
+async fn continuing(api: &Api, id: &ResponseId) -> Option<Work> {
+    if let Some(active) = api.active_runs().get(&id.run)
+        && api.live_responses().get(id).is_some_and(|log| log.is_over())
+    {
+        let _ = timeout(AFTER_THE_END, active.ended.cancelled()).await;
+    }
+    api.active_runs().begin(&id.run).ok()
 }
 
 /// The log of a response, if there is one. Work on a response that goes on begins again if nobody does it, for example

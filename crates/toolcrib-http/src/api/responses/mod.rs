@@ -5,6 +5,8 @@ mod create;
 pub(crate) mod error;
 pub(crate) mod live;
 pub(crate) mod schema;
+#[cfg(feature = "websocket")]
+mod socket;
 mod stream;
 
 use std::sync::Arc;
@@ -26,12 +28,18 @@ use error::{Refused, not_served};
 pub(crate) use chat::{ChatBody, complete};
 pub(crate) use create::{ResponseBody, create};
 pub(crate) use error::ErrorBody;
+#[cfg(feature = "websocket")]
+pub(crate) use socket::open;
 
 /// The statuses in which nothing changes any more.
 const OVER: [&str; 4] = ["completed", "incomplete", "failed", "cancelled"];
 
+fn served(api: &Api) -> Result<&dyn Responses, ApiError> {
+    api.backend().responses().ok_or_else(not_served)
+}
+
 fn responses(api: &Api) -> Result<&dyn Responses, Refused> {
-    api.backend().responses().ok_or_else(|| Refused::new(api, &not_served()))
+    served(api).map_err(|error| Refused::new(api, &error))
 }
 
 /// A response of this client.

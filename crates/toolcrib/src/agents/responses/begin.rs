@@ -10,7 +10,7 @@ use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::suspension::Suspension;
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
-use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId};
+use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId, UnstoredResponse};
 use toolcrib_tool::{ToolOutput, ToolResult};
 use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::model::Item;
@@ -35,10 +35,10 @@ impl Toolcrib {
         client: TurnOptions,
         new: NewResponse,
     ) -> Result<BegunResponse, ApiError> {
-        let NewResponse { mut request, body, previous, may_continue, may_approve } = new;
+        let NewResponse { mut request, body, previous, unstored, may_continue, may_approve } = new;
         check(&request)?;
         let previous = match &previous {
-            Some(id) => Some(self.previous(&client, id).await?),
+            Some(id) => Some(self.previous(&client, id, unstored.as_ref()).await?),
             None => None,
         };
         if request.model.is_none()
@@ -95,6 +95,7 @@ impl Toolcrib {
                     .with_param("input"));
             }
             let goes_on = previous.is_tip()
+                && unstored.is_none()
                 && request.store
                 && is_same_agent
                 && built_ins(&request).is_empty();
@@ -120,11 +121,24 @@ impl Toolcrib {
         if let Some(previous) = &previous {
             presenter.take_over(&previous.state()?);
         }
-        Ok(work::begun(id, builder()?, presenter, events, decisions))
+        let unstored = store.clone().map(UnstoredResponse);
+        let begun = work::begun(id, builder()?, presenter, events, decisions);
+        Ok(BegunResponse { unstored, ..begun })
     }
 
-    async fn previous(&self, client: &TurnOptions, id: &ResponseId) -> Result<Segment, ApiError> {
-        let found = Segment::load(&self.reader(client.clone()), id).await;
+    async fn previous(
+        &self,
+        client: &TurnOptions,
+        id: &ResponseId,
+        unstored: Option<&UnstoredResponse>,
+    ) -> Result<Segment, ApiError> {
+        let found = match unstored {
+            Some(UnstoredResponse(journal)) => {
+                let reader = self.reader_of(client.clone(), Some(journal));
+                Segment::load(&reader, id).await
+            }
+            None => Segment::load(&self.reader(client.clone()), id).await,
+        };
         found.map_err(|error| match error.status {
             404 => ApiError::previous_response_not_found(&id.to_string()),
             _ => error,

@@ -74,7 +74,7 @@ pub(super) fn begun(
         };
         Box::pin(done) as BoxFuture<'static, ()>
     };
-    BegunResponse { id, value, work: Box::new(work) }
+    BegunResponse { id, value, work: Box::new(work), unstored: None }
 }
 
 /// A run that also ends if its response is broken.

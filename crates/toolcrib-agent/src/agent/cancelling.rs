@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use toolcrib_core::run::{Journal, RunId};
+use toolcrib_core::run::{Journal, MessageNumber, RunId};
 use toolcrib_core::suspension::{StoreError, Suspension};
 use toolcrib_tool::BoxFuture;
 
@@ -18,8 +18,8 @@ use crate::journal;
 
 /// How often the journal is asked for a request.
 const EVERY: Duration = Duration::from_millis(500);
-/// How often a run that another process was asked to cancel is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often a run at work in another process is looked at, once that was asked for something.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 impl Agent {
     /// Cancels a run with its waiting calls, unless this process drives it ([`RunControl`]). If another process drives
@@ -51,8 +51,8 @@ impl Agent {
     }
 }
 
-/// Looks for a request to cancel a run while this process works on it.
-pub(super) struct CancelRequests {
+/// Looks for what other processes want of a run while this one works on it: to cancel it, or to tell it something.
+pub(super) struct OutsideRequests {
     journal: Arc<dyn Journal>,
     run: RunId,
     control: RunControl,
@@ -60,7 +60,7 @@ pub(super) struct CancelRequests {
     is_root: bool,
 }
 
-impl CancelRequests {
+impl OutsideRequests {
     pub(super) fn of(driver: &Driver<'_>) -> Self {
         Self {
             journal: Arc::clone(&driver.agent.journal),
@@ -75,12 +75,13 @@ impl CancelRequests {
         if !self.is_root {
             return work.await;
         }
-        let is_asked = self.look().await;
+        let mut heard = 0;
+        let is_asked = self.look(&mut heard).await;
         let looks = async {
             let mut is_asked = is_asked;
             while !is_asked {
                 sleep(EVERY).await;
-                is_asked = self.look().await;
+                is_asked = self.look(&mut heard).await;
             }
             std::future::pending::<Infallible>().await
         };
@@ -91,19 +92,34 @@ impl CancelRequests {
         }
     }
 
-    /// Cancels the run if somebody has asked for that.
-    async fn look(&self) -> bool {
-        match self.journal.cancel_request(&self.run).await {
-            Ok(Some(reason)) => {
-                self.control.cancel(reason);
-                true
-            }
-            Ok(None) => false,
+    /// Cancels the run if somebody has asked for that, and takes over what was said to it after the message `heard`.
+    async fn look(&self, heard: &mut MessageNumber) -> bool {
+        let requests = match self.journal.requests(&self.run).await {
+            Ok(requests) => requests,
             Err(error) => {
-                tracing::debug!(run = %self.run, %error, "requests to cancel a run cannot be read");
-                false
+                tracing::debug!(run = %self.run, %error, "what others want of a run cannot be read");
+                return false;
+            }
+        };
+        for (number, message) in requests.messages {
+            if number <= *heard {
+                continue;
+            }
+            *heard = number;
+            match serde_json::from_str(&message) {
+                // Whoever has said it looks whether it is recorded.
+                Ok(items) => drop(self.control.inbox().put_message(items, Some(number))),
+                Err(error) => {
+                    tracing::warn!(run = %self.run, %error, "a message to a run cannot be read");
+                }
             }
         }
+        let reason = requests.cancel;
+        let is_asked = reason.is_some();
+        if let Some(reason) = reason {
+            self.control.cancel(reason);
+        }
+        is_asked
     }
 }
 

@@ -12,7 +12,7 @@ use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::Item;
 use tracing::Instrument as _;
 
-use super::cancelling::CancelRequests;
+use super::cancelling::OutsideRequests;
 use super::control::{RunControl, Stop};
 use super::masked::{masked_notes, masked_row};
 use super::request::SentConversation;
@@ -200,7 +200,7 @@ impl<'a> Driver<'a> {
     pub(super) async fn drive(mut self) -> Result<RunReport, AgentError> {
         let span =
             telemetry::invoke_agent(&self.agent.name, &self.id, &*self.agent.models[self.model]);
-        let requests = CancelRequests::of(&self);
+        let requests = OutsideRequests::of(&self);
         let driven = requests.during(Box::pin(self.steps().instrument(span))).await;
         self.release(driven).await
     }

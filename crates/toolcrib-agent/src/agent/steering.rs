@@ -4,16 +4,21 @@ use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep};
+use toolcrib_core::run::{JournalEntry as StoredEntry, MessageNumber, RunId};
+use toolcrib_core::suspension::StoreError;
 use toolcrib_tool::ToolResult;
 use toolcrib_wire::model::Item;
 
+use super::cancelling::LOOK;
 use super::driver::Driver;
 use super::event::AgentEvent;
 use super::masked::masked_row;
-use super::{AgentError, RunReport};
+use super::{Agent, AgentError, AgentInput, RunReport};
 use crate::entry::{JournalEntry, JournalRow};
 use crate::journal::entry_of;
 
@@ -62,15 +67,21 @@ struct InboxState {
 /// Something that was said.
 struct Said {
     items: Vec<Item>,
+    /// Its number, if another process has left it in the journal.
+    message: Option<MessageNumber>,
     recorded: oneshot::Sender<Result<(), SteerError>>,
 }
 
 impl Inbox {
     pub(super) fn put(&self, items: Vec<Item>) -> Steering {
+        self.put_message(items, None)
+    }
+
+    pub(super) fn put_message(&self, items: Vec<Item>, message: Option<MessageNumber>) -> Steering {
         let (recorded, steering) = oneshot::channel();
         let mut state = self.open();
         if !state.is_closed {
-            state.said.push_back(Said { items, recorded });
+            state.said.push_back(Said { items, message, recorded });
             drop(state);
             self.arrived.notify_one();
         }
@@ -151,11 +162,11 @@ impl Driver<'_> {
 
     /// Records what was said so far.
     pub(super) async fn record_said(&mut self) {
-        while let Some(Said { items, recorded }) = self.control.inbox().take() {
+        while let Some(Said { items, message, recorded }) = self.control.inbox().take() {
             let done = if self.run.outcome().is_some() {
                 Err(SteerError::Ended)
             } else {
-                self.record_steered(items).await.map_err(SteerError::from)
+                self.record_steered(items, message).await.map_err(SteerError::from)
             };
             // Nobody need be waiting for it.
             let _ = recorded.send(done);
@@ -165,26 +176,38 @@ impl Driver<'_> {
     /// Records the result of a call before the other calls of its round have ended.
     async fn record_ended(&mut self, result: ToolResult) {
         let ended = JournalEntry::CallEnded { result: Box::new(result) };
-        if let Err(error) = self.record(ended).await {
+        if let Err(error) = self.record(ended, None).await {
             // It is recorded with the other results, unless this process is killed before.
             tracing::debug!(run = %self.id, %error, "the result of a call is not recorded yet");
         }
     }
 
     /// Records input.
-    async fn record_steered(&mut self, items: Vec<Item>) -> Result<(), AgentError> {
+    async fn record_steered(
+        &mut self,
+        items: Vec<Item>,
+        message: Option<MessageNumber>,
+    ) -> Result<(), AgentError> {
         if !items.iter().all(|item| matches!(item, Item::Input(_))) {
             let problem = "takes messages only";
             return Err(AgentError::NotNow { run: self.id.clone(), problem });
         }
-        self.record(JournalEntry::Steered { items }).await
+        self.record(JournalEntry::Steered { items }, message).await
     }
 
     /// Records an entry. Unlike other steps it is applied once it is stored: if that fails, the run goes on without it.
-    async fn record(&mut self, entry: JournalEntry) -> Result<(), AgentError> {
+    async fn record(
+        &mut self,
+        entry: JournalEntry,
+        message: Option<MessageNumber>,
+    ) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
         let (row, body) = masked_row(&mask, JournalRow { at, entry })?;
         let (after, stored) = (self.run.version(), entry_of(Some(&self.run), &row, body));
+        let stored = match (stored, message) {
+            (StoredEntry::Step(step), Some(message)) => StoredEntry::Step(step.taking(message)),
+            (stored, _) => stored,
+        };
         let claim = Some(self.claim());
         self.agent.journal.append(&self.id, after, &[stored], claim).await?;
         let corrupt = |source| AgentError::Corrupt { run: self.id.clone(), source };
@@ -200,8 +223,59 @@ impl Driver<'_> {
             let problem = "has ended: resume it with the input instead";
             Err(AgentError::NotNow { run: self.id.clone(), problem })
         } else {
-            self.record_steered(items).await
+            self.record_steered(items, None).await
         };
         self.release(done).await
+    }
+}
+
+impl Agent {
+    /// Says something to a run that has not ended, without continuing it, as [`steer`](Self::steer) does. If another
+    /// process works on it, the input is left for that one, and this waits up to `wait` until it has recorded it. Fails
+    /// with [`StoreError::Claimed`] if it has not by then: nothing was said.
+    pub async fn steer_within(
+        &self,
+        run: &RunId,
+        input: impl Into<AgentInput>,
+        wait: Duration,
+    ) -> Result<RunReport, AgentError> {
+        let AgentInput(items) = input.into();
+        let until = Instant::now() + wait;
+        loop {
+            let claimed = match self.steer(run, items.clone()).await {
+                Err(AgentError::Store(claimed @ StoreError::Claimed { .. })) => claimed,
+                done => return done,
+            };
+            if self.is_told(run, &items, until).await? {
+                return self.load(run).await;
+            }
+            if Instant::now() > until {
+                return Err(claimed.into());
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Leaves input for the process that works on a run. Returns whether that has recorded it; if not, it never will.
+    async fn is_told(
+        &self,
+        run: &RunId,
+        items: &[Item],
+        until: Instant,
+    ) -> Result<bool, AgentError> {
+        let journal = &self.0.journal;
+        let message = self.0.executor.mask().value(serde_json::to_value(items)?).to_string();
+        let Some(message) = journal.leave_message(run, &message).await? else { return Ok(false) };
+        loop {
+            sleep(LOOK).await;
+            let requests = journal.requests(run).await?;
+            if !requests.messages.iter().any(|(number, _)| *number == message) {
+                return Ok(true);
+            }
+            let is_worked_on = journal.claimed_elsewhere(run).await?.is_some();
+            if !is_worked_on || Instant::now() > until {
+                return Ok(!journal.withdraw_message(run, message).await?);
+            }
+        }
     }
 }

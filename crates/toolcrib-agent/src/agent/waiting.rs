@@ -10,7 +10,7 @@ use toolcrib_tool::{
 };
 
 use super::calls::finished;
-use super::cancelling::CancelRequests;
+use super::cancelling::OutsideRequests;
 use super::children::CALL_ENDED;
 use super::driver::Driver;
 use super::{AgentError, RunReport};
@@ -39,7 +39,7 @@ impl Driver<'_> {
                 return self.release(ended).await;
             }
         }
-        let requests = CancelRequests::of(&self);
+        let requests = OutsideRequests::of(&self);
         let updated = requests.during(Box::pin(self.apply_update(update))).await;
         self.release(updated).await
     }

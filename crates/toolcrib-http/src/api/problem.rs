@@ -16,12 +16,17 @@ use toolcrib_tool::{ErrorKind, ToolError, ToolResult};
 
 use crate::api::json_text;
 use crate::api::result::CallResult;
+use crate::idempotency::STORE_RETRY;
 
 /// The longest detail taken from another layer, in bytes.
 const DETAIL_MAX: usize = 4 * 1024;
 
 /// How long a client waits before it sends a decision again that a server did not take because it was shutting down.
 const AFTER_SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// What a client is told whose request could not be stored, or not to its end.
+const STORE_FAILED: &str = "the state folder cannot be used at present, for example because its disk is full: nothing that \
+     was confirmed is lost; look how far it got, and send the request again later";
 
 /// What is wrong with a request and what to do about it.
 #[derive(Debug)]
@@ -231,6 +236,10 @@ impl From<StoreError> for Problem {
             }
             StoreError::Claimed { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Expired => Self::new(StatusCode::GONE, error.to_string()),
+            StoreError::Failed { .. } => {
+                tracing::warn!(%error, "the state folder could not be used");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, STORE_FAILED).retry_after(STORE_RETRY)
+            }
             error => Self::internal("waiting calls could not be stored or read", &error),
         }
     }

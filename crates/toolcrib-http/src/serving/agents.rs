@@ -40,6 +40,9 @@ pub trait AgentRuns: Send + Sync + 'static {
         run: RunId,
     ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>>;
 
+    /// Whether another server with the same state folder works on a run now.
+    fn is_elsewhere(&self, run: RunId) -> BoxFuture<'_, Result<bool, AgentRunError>>;
+
     /// Up to `limit` rows of a run's journal after row number `after`, in order.
     fn rows(
         &self,
@@ -213,6 +216,9 @@ pub enum AgentRunError {
     /// The agent cannot be used now.
     #[error("{0}")]
     Unavailable(String),
+    /// Another server works on the run and did not answer in time. Nothing was done.
+    #[error("{0}")]
+    Busy(String),
     /// The client may not decide on this call.
     #[error("this decision needs the right `approve`")]
     NotAllowed,
@@ -243,8 +249,8 @@ pub struct AgentRunReport {
     pub agent: String,
     /// `in_progress`, `paused`, `requires_action`, `waiting_for_subtask`, `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// Whether this server works on it now. A run in progress on which nobody works, for example because its server
-    /// was killed, goes on when it is resumed.
+    /// Whether a server with this state folder works on it now. A run in progress on which nobody works, for example
+    /// because its server was killed, goes on when it is resumed.
     pub active: bool,
     /// The final answer, or the last one of a run that has failed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,8 @@
 
 use rusqlite::Row;
 use toolcrib_core::run::{
-    Claim, Journal, JournalEntry, JournalPage, RunCursor, RunId, RunLimits, Seq,
+    Claim, Journal, JournalEntry, JournalPage, MESSAGES_MAX, MessageNumber, RunCursor, RunId,
+    RunLimits, RunRequests, Seq, too_many_messages,
 };
 use toolcrib_core::suspension::StoreError;
 use toolcrib_tool::BoxFuture;
@@ -144,15 +145,68 @@ impl Journal for Runs {
         })
     }
 
-    fn cancel_request<'a>(
+    fn leave_message<'a>(
         &'a self,
         run: &'a RunId,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<Option<MessageNumber>, StoreError>> {
+        Box::pin(async move {
+            self.limits.admit(message.len(), 0)?;
+            let (run, message) = (run.to_string(), message.to_owned());
+            let leave = move |tx: &Tx<'_>| -> Result<_, StoreError> {
+                let sql = "SELECT count(*) FROM run_messages WHERE run = ?1";
+                let waiting = tx.one(sql, [&run], |row| row.get::<_, usize>(0))?;
+                if waiting.unwrap_or_default() >= MESSAGES_MAX {
+                    return Err(too_many_messages());
+                }
+                let sql = "INSERT INTO run_messages (run, message)
+                           SELECT id, ?2 FROM runs WHERE id = ?1 AND is_open = 1
+                           RETURNING number";
+                Ok(tx.one(sql, (run, message), |row| row.get(0))?)
+            };
+            self.database.write(leave).await
+        })
+    }
+
+    fn withdraw_message<'a>(
+        &'a self,
+        run: &'a RunId,
+        message: MessageNumber,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let run = run.to_string();
-            let read = move |tx: &Tx<'_>| -> Result<Option<String>, StoreError> {
+            self.database.write(move |tx| remove_message(tx, &run, message)).await
+        })
+    }
+
+    fn requests<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunRequests, StoreError>> {
+        Box::pin(async move {
+            let run = run.to_string();
+            let read = move |tx: &Tx<'_>| -> Result<RunRequests, StoreError> {
                 let sql = "SELECT cancel_reason FROM runs WHERE id = ?1";
-                Ok(tx.one(sql, [run], |row| row.get::<_, Option<String>>(0))?.flatten())
+                let cancel = tx.one(sql, [&run], |row| row.get::<_, Option<String>>(0))?.flatten();
+                let sql = "SELECT number, message FROM run_messages WHERE run = ?1 ORDER BY number";
+                let messages = tx.all(sql, [&run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(RunRequests { cancel, messages })
+            };
+            self.database.read(read).await
+        })
+    }
+
+    fn claimed_elsewhere<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        Box::pin(async move {
+            let run = run.to_string();
+            let read = move |tx: &Tx<'_>| -> Result<Option<u32>, StoreError> {
+                let Some(head) = RunHead::of(tx, &run)? else { return Ok(None) };
+                let is_elsewhere = ![NO_SERVER, tx.server].contains(&head.claimed_by);
+                match head.check(tx, None) {
+                    Err(StoreError::Claimed { process }) if is_elsewhere => Ok(Some(process)),
+                    Ok(()) | Err(StoreError::Claimed { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
             };
             self.database.read(read).await
         })
@@ -171,6 +225,12 @@ impl Journal for Runs {
             self.database.write(erase).await
         })
     }
+}
+
+/// Removes a message to a run. Returns whether it was there.
+fn remove_message(tx: &Tx<'_>, run: &str, message: MessageNumber) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM run_messages WHERE run = ?1 AND number = ?2";
+    Ok(tx.execute(sql, (run, message))? > 0)
 }
 
 /// The state of a run, without its entries.
@@ -221,6 +281,8 @@ struct NewRow {
     waits: Option<(i64, Option<(String, i64)>)>,
     /// Whether no call waits after it.
     ends: bool,
+    /// The message that it takes up.
+    takes: Option<MessageNumber>,
 }
 
 impl Append {
@@ -238,7 +300,7 @@ impl Append {
                 let waits = waits.map(|(id, until)| (id.to_string(), millis(until)));
                 (i64::try_from(call).unwrap_or(i64::MAX), waits)
             });
-            Ok(NewRow { text, waits, ends: entry.ends() })
+            Ok(NewRow { text, waits, ends: entry.ends(), takes: entry.takes() })
         };
         let begins = entries.first().and_then(JournalEntry::begins);
         Ok(Self {
@@ -272,9 +334,14 @@ impl Append {
             }
         }
         let (mut last, mut bytes) = (after, 0);
-        for NewRow { text, waits, ends } in rows {
+        for NewRow { text, waits, ends, takes } in rows {
             last += 1;
             bytes += size(&text)?;
+            if let Some(message) = takes
+                && !remove_message(tx, &run, message)?
+            {
+                return Err(StoreError::Conflict);
+            }
             let sql = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
             tx.execute(sql, (&run, last, text))?;
             match waits {

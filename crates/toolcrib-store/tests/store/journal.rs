@@ -5,8 +5,8 @@ use std::sync::Arc;
 use toolcrib_core::bounds::Bounds;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::run::{
-    Claim, Journal, JournalEntry, MemoryRuns, RunCursor, RunId, RunLimits, RunRecord, RunStep,
-    RunStore, Seq,
+    Claim, Journal, JournalEntry, MESSAGES_MAX, MemoryRuns, RunCursor, RunId, RunLimits, RunRecord,
+    RunRequests, RunStep, RunStore, Seq,
 };
 use toolcrib_core::suspension::StoreError;
 use toolcrib_store::{Database, Runs};
@@ -265,6 +265,45 @@ async fn an_agents_run_makes_room_only_when_it_is_over(journal: Arc<dyn Journal>
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
 }
 
+async fn a_message_is_taken_up_by_one_entry_or_withdrawn(journal: Arc<dyn Journal>) {
+    let (run, other) = (id(), id());
+    let leave = async |text: &str| journal.leave_message(&run, text).await;
+    assert_eq!(leave("early").await.expect("it works"), None, "there is no such run");
+    for run in [&run, &other] {
+        journal.append(run, 0, &[first_step("ada", 1)], None).await.expect("it is new");
+    }
+    let first = leave("first").await.expect("it works").expect("it goes on");
+    let second = leave("second").await.expect("it works").expect("it goes on");
+    assert!(journal.ask_to_cancel(&run, "enough").await.expect("it works"));
+    let requests = journal.requests(&run).await.expect("it works");
+    assert_eq!(requests.cancel.as_deref(), Some("enough"));
+    assert_eq!(requests.messages, [(first, "first".to_owned()), (second, "second".to_owned())]);
+    assert_eq!(journal.requests(&other).await.expect("it works"), RunRequests::default());
+
+    let taking = |message| [JournalEntry::Step(step().taking(message))];
+    assert!(!journal.withdraw_message(&other, first).await.expect("it works"), "it is not its");
+    journal.append(&run, 1, &taking(first), None).await.expect("it is there");
+    assert!(!journal.withdraw_message(&run, first).await.expect("it works"), "it is taken up");
+    let again = journal.append(&run, 2, &taking(first), None).await;
+    assert!(is_conflict(&again), "only once: {again:?}");
+    assert!(journal.withdraw_message(&run, second).await.expect("it works"));
+    let late = journal.append(&run, 2, &taking(second), None).await;
+    assert!(is_conflict(&late), "nobody has said it: {late:?}");
+    assert_eq!(all(&*journal, &run).await.len(), 2, "what was refused has left nothing");
+
+    for number in 0..MESSAGES_MAX {
+        assert!(leave("more").await.expect("there is room").is_some(), "{number}");
+    }
+    let refused = leave("too much").await;
+    assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+    journal.append(&run, 2, &[JournalEntry::Step(step().ending())], None).await.expect("it ends");
+    journal.erase(&run).await.expect("nobody has claimed it");
+    journal.append(&run, 0, &[first_step("ada", 1)], None).await.expect("it is new");
+    assert_eq!(journal.requests(&run).await.expect("it works"), RunRequests::default());
+    journal.append(&run, 1, &[JournalEntry::Step(step().ending())], None).await.expect("it ends");
+    assert_eq!(leave("late").await.expect("it works"), None, "it is over");
+}
+
 /// Runs the suite over every implementation of a journal.
 macro_rules! journals {
     ($($name:ident),*) => { $(
@@ -299,7 +338,8 @@ journals!(
     entries_runs_and_shares_have_bounds,
     a_journal_belongs_to_its_identity_and_is_removed_with_its_run,
     steps_of_agents_are_stored_as_they_are_and_are_no_batches,
-    an_agents_run_makes_room_only_when_it_is_over
+    an_agents_run_makes_room_only_when_it_is_over,
+    a_message_is_taken_up_by_one_entry_or_withdrawn
 );
 
 #[tokio::test]
@@ -317,6 +357,9 @@ async fn a_server_that_ends_loses_its_claims_but_no_entries() {
     let stolen = two.append(&run, 2, &[waits("ada")], Some(&claim)).await;
     assert!(matches!(stolen, Err(StoreError::ClaimLost)), "it is good in its server: {stolen:?}");
     let kept = all(&one, &run).await;
+    let elsewhere = async |runs: &Runs| runs.claimed_elsewhere(&run).await.expect("it works");
+    let seen = (elsewhere(&one).await, elsewhere(&two).await);
+    assert_eq!(seen, (None, Some(std::process::id())));
 
     drop((one, database));
     let claim = loop {
@@ -328,6 +371,7 @@ async fn a_server_that_ends_loses_its_claims_but_no_entries() {
         }
     };
     assert_eq!(claim.term(), 2);
+    assert_eq!(elsewhere(&two).await, None, "that server is gone");
     two.append(&run, 2, &[waits("ada")], Some(&claim)).await.expect("it holds");
     drop((two, other));
 

@@ -33,6 +33,9 @@ use crate::Toolcrib;
 /// How long the cancellation of a run waits for another process that works on it.
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
+/// How long input for a run waits until another process that works on it has stored it.
+const STEER_WAIT: Duration = Duration::from_secs(10);
+
 impl AgentRuns for Toolcrib {
     fn begin(
         &self,
@@ -97,7 +100,15 @@ impl AgentRuns for Toolcrib {
     ) -> BoxFuture<'_, Result<AgentRunReport, AgentRunError>> {
         Box::pin(async move {
             let report = self.reader(client).load(&run).await.map_err(problem)?;
-            Ok(shown(&report))
+            let is_elsewhere = self.is_elsewhere(run).await?;
+            Ok(AgentRunReport { active: is_elsewhere, ..shown(&report) })
+        })
+    }
+
+    fn is_elsewhere(&self, run: RunId) -> BoxFuture<'_, Result<bool, AgentRunError>> {
+        Box::pin(async move {
+            let Some(journal) = self.runs() else { return Ok(false) };
+            Ok(journal.claimed_elsewhere(&run).await?.is_some())
         })
     }
 
@@ -290,7 +301,17 @@ async fn performed(
     let done = match step {
         AgentRunStep::Resume => Box::pin(agent.resume_with(run, control)).await,
         AgentRunStep::Input(text) => Box::pin(agent.send(run, text, control)).await,
-        AgentRunStep::Steer(text) => Box::pin(agent.steer(run, text)).await,
+        AgentRunStep::Steer(text) => {
+            match Box::pin(agent.steer_within(run, text, STEER_WAIT)).await {
+                Err(AgentError::Store(StoreError::Claimed { process })) => {
+                    return Err(AgentRunError::Busy(format!(
+                        "the process {process} works on the run and did not take the input over within {} s: send it again",
+                        STEER_WAIT.as_secs()
+                    )));
+                }
+                done => done,
+            }
+        }
         AgentRunStep::Resolve { call, resolution, may_approve } => {
             if !may_approve {
                 let report = agent.load(run).await.map_err(problem)?;

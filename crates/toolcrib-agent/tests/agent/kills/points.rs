@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolcrib_core::clock::Timestamp;
-use toolcrib_core::run::{Claim, Journal, JournalEntry, JournalPage, RunCursor, RunId, Seq};
+use toolcrib_core::run::{
+    Claim, Journal, JournalEntry, JournalPage, MessageNumber, RunCursor, RunId, RunRequests, Seq,
+};
 use toolcrib_core::suspension::{
     Resolved, Settled, StoreError, Suspension, SuspensionId, SuspensionStore,
 };
@@ -100,11 +102,31 @@ impl<S: Journal> Journal for Watched<S> {
         self.store.ask_to_cancel(run, reason)
     }
 
-    fn cancel_request<'a>(
+    fn leave_message<'a>(
         &'a self,
         run: &'a RunId,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        self.store.cancel_request(run)
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<Option<MessageNumber>, StoreError>> {
+        self.store.leave_message(run, message)
+    }
+
+    fn withdraw_message<'a>(
+        &'a self,
+        run: &'a RunId,
+        message: MessageNumber,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.withdraw_message(run, message)
+    }
+
+    fn requests<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunRequests, StoreError>> {
+        self.store.requests(run)
+    }
+
+    fn claimed_elsewhere<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        self.store.claimed_elsewhere(run)
     }
 
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib::wire::model::Wire;
-use toolcrib_testkit::model_server::Reply;
+use toolcrib_testkit::model_server::{Fault, Reply};
 
 use super::harness::{KEY, served};
 use super::served::{ADA, EVE, by, path, post, until, wait_for, with_tokens};
@@ -74,6 +74,44 @@ impl Events {
         }
         panic!("no {name} after {seen:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_nobody_reads_says_how_much_was_missed_and_misses_no_row() {
+    let delta = |text: &str| {
+        let choice = json!({"index": 0, "delta": {"content": text}});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": "scripted", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    // More than sockets and the followers' log hold. The answer is never complete.
+    let body = delta(&"x".repeat(4_096)).repeat(3_000);
+    let cut = Fault::CutAfter(body.len());
+    let endless = Reply::body(body).with_fault(cut);
+    let replies = [Reply::call("hold", json!({})), endless, Reply::text("Enough.")];
+    let (_model, crib) = served(Wire::Chat, replies).await;
+    let hold = "toolcrib: 1\ntools:\n  - name: hold\n    description: Wait for a file. Read-only.\n    \
+                annotations: {read_only: true}\n    sandbox: {write: [.]}\n    \
+                run: {argv: [bash, -c, 'touch began; while [ ! -e awake ]; do sleep 0.05; done']}\n";
+    crib.write("hold.yaml", hold);
+    let server = Http::start(&crib, "");
+    let start = json!({"input": "Go on and on.", "background": true});
+    let path = path(&post(&server, "/v1/runs", &start).1);
+    wait_for(&crib, "began");
+    let mut stream = Events::open(&server, &server.token, &format!("{path}/events"), "");
+    stream.until("run.calls_started");
+    std::fs::write(crib.path().join("awake"), "").expect("a file");
+    let run = until(&server, &path, "completed");
+    assert_eq!(run["text"], "Enough.", "the run does not wait for whoever follows it");
+    let (mut missed, mut rows, mut last) = (0, Vec::new(), None);
+    while let Some(event) = stream.next() {
+        missed +=
+            event.data["missed"].as_u64().filter(|_| event.name == "stream.lagged").unwrap_or(0);
+        rows.extend(event.id);
+        last = Some(event.name);
+    }
+    assert!(missed > 1_000, "{missed}");
+    assert!(rows.windows(2).all(|pair| pair[1] == pair[0] + 1) && rows.len() > 4, "{rows:?}");
+    assert_eq!(last.as_deref(), Some("run"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,5 +226,63 @@ async fn the_conversation_is_read_in_pages_with_what_was_said_meanwhile() {
     for wrong in ["after=1", "after=1-x", "after=-", "limit=0", "from=1"] {
         assert_eq!(server.ask(&format!("GET {path}/items?{wrong}"), None).status, 422, "{wrong}");
     }
+    assert_eq!(model.violations(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_at_work_in_another_server_is_followed_told_things_and_cancelled_from_this_one() {
+    let replies = [Reply::call("nap", json!({})), Reply::text("Never.")];
+    let (_model, crib) = served(Wire::Chat, replies).await;
+    let (first, second) = (Http::start(&crib, ""), Http::start(&crib, ""));
+    let start = json!({"input": "Sleep.", "background": true});
+    let path = path(&post(&first, "/v1/runs", &start).1);
+    wait_for(&crib, "began");
+    let run = second.ask(&format!("GET {path}"), None).json();
+    assert_eq!((&run["status"], &run["active"]), (&json!("in_progress"), &json!(true)), "{run}");
+    let mut stream = Events::open(&second, &second.token, &format!("{path}/events"), "");
+    assert_eq!(stream.next().expect("a row").id, Some(1));
+    let last = stream.until("run.calls_started").id.expect("an id");
+    for (number, server) in (1..).zip([&second, &first, &second]) {
+        let said = json!({"input": format!("Wake up, {KEY}, {number}!")});
+        let (status, run) = post(server, &format!("{path}/steer"), &said);
+        assert_eq!((status, &run["active"]), (200, &json!(true)), "{run}");
+        let steered = stream.until("run.steered");
+        let text = steered.data.to_string();
+        assert!(text.contains(&format!(", {number}!")) && !text.contains(KEY), "{text}");
+        assert_eq!(steered.id, Some(last + number), "each is recorded once");
+    }
+    let (status, run) = post(&second, &format!("{path}/cancel"), &json!({}));
+    assert_eq!((status, &run["status"]), (200, &json!("cancelled")), "{run}");
+    assert!(stream.until("run.finished").id > Some(last + 3));
+    let end = stream.next().expect("the run");
+    assert_eq!((end.name.as_str(), &end.data["status"]), ("run", &json!("cancelled")));
+    assert_eq!(end.data["active"], false, "{}", end.data);
+    assert!(stream.next().is_none(), "it ends with the run");
+    let (status, _) = post(&second, &format!("{path}/steer"), &json!({"input": "Hello?"}));
+    assert_eq!(status, 409, "it has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_server_of_a_run_is_killed_its_followers_elsewhere_are_told_and_what_they_say_is_kept()
+ {
+    let replies = [Reply::call("nap", json!({})), Reply::text("Good morning.")];
+    let (model, crib) = served(Wire::Chat, replies).await;
+    let (mut first, second) = (Http::start(&crib, ""), Http::start(&crib, ""));
+    let start = json!({"input": "Sleep.", "background": true});
+    let path = path(&post(&first, "/v1/runs", &start).1);
+    wait_for(&crib, "began");
+    let mut stream = Events::open(&second, &second.token, &format!("{path}/events"), "");
+    stream.until("run.calls_started");
+    first.server.signal("KILL");
+    first.server.ended();
+    let end = stream.until("run");
+    let state = (&end.data["status"], &end.data["active"]);
+    assert_eq!(state, (&json!("in_progress"), &json!(false)), "{}", end.data);
+    let (status, run) = post(&second, &format!("{path}/steer"), &json!({"input": "Wake up!"}));
+    assert_eq!((status, &run["active"]), (200, &json!(false)), "{run}");
+    let (status, run) = post(&second, &format!("{path}/resume"), &json!({}));
+    assert_eq!((status, &run["text"]), (200, &json!("Good morning.")), "{run}");
+    let asked = &model.requests()[1].text;
+    assert_eq!(asked.matches("Wake up!").count(), 1, "{asked}");
     assert_eq!(model.violations(), [""; 0]);
 }

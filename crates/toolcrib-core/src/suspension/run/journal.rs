@@ -1,5 +1,7 @@
 //! The journal of a run.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use toolcrib_tool::{BoxFuture, ToolResult};
 
@@ -32,7 +34,8 @@ pub trait Journal: Send + Sync {
     /// Fails with [`StoreError::Conflict`] if `after` is not the journal's last entry, so that only
     /// one of several concurrent appends succeeds. Fails with [`StoreError::Claimed`] if a live
     /// server has claimed the run and `claim` is `None`, and with [`StoreError::ClaimLost`] if
-    /// `claim` is no longer valid.
+    /// `claim` is no longer valid. An entry that [takes up](JournalEntry::takes) a message removes it; if it was
+    /// withdrawn, this fails with [`StoreError::Conflict`].
     fn append<'a>(
         &'a self,
         run: &'a RunId,
@@ -75,15 +78,54 @@ pub trait Journal: Send + Sync {
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The reason of the request to cancel a run, if there is one.
-    fn cancel_request<'a>(
+    /// Leaves a message for whoever works on a run, which takes it up with a [step](super::RunStep::taking). Secrets in
+    /// it must be masked. `None` if the run is over or does not exist. Fails with [`StoreError::Full`] if too many wait.
+    fn leave_message<'a>(
         &'a self,
         run: &'a RunId,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<Option<MessageNumber>, StoreError>>;
+
+    /// Withdraws a message. Returns whether it was still there: if not, a step has taken it up.
+    fn withdraw_message<'a>(
+        &'a self,
+        run: &'a RunId,
+        message: MessageNumber,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// What others want of whoever works on a run.
+    fn requests<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunRequests, StoreError>>;
+
+    /// The process of the other live server that has claimed a run, if one has.
+    fn claimed_elsewhere<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>>;
 
     /// Removes a run and its journal, if it exists. Fails with [`StoreError::Claimed`] if a live
     /// server has claimed it.
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+/// The number of a message that was left for whoever works on a run. Later ones have higher numbers.
+pub type MessageNumber = i64;
+
+/// What others want of whoever works on a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunRequests {
+    /// Why somebody has asked to cancel it.
+    pub cancel: Option<String>,
+    /// The messages that no step has taken up, oldest first.
+    pub messages: Vec<(MessageNumber, String)>,
+}
+
+/// How many messages wait for whoever works on a run, at most.
+pub const MESSAGES_MAX: usize = 64;
+
+/// The error for one more message, for stores.
+pub fn too_many_messages() -> StoreError {
+    let full = Full::new("messages for a run", BoundScope::Identity, MESSAGES_MAX);
+    StoreError::Full(full.with_retry_after(Duration::from_secs(1)))
 }
 
 /// A step of a run. Later versions may add kinds.
@@ -159,6 +201,14 @@ impl JournalEntry {
     /// Whether no call of the run waits after this entry.
     pub fn ends(&self) -> bool {
         matches!(self, Self::Step(step) if step.is_over())
+    }
+
+    /// The message that this entry takes up.
+    pub fn takes(&self) -> Option<MessageNumber> {
+        match self {
+            Self::Step(step) => step.takes(),
+            _ => None,
+        }
     }
 
     /// The stored form of the entry with this number, for stores. Fails unless the first entry, and

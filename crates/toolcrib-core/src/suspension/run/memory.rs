@@ -6,7 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolcrib_tool::BoxFuture;
 
-use super::journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
+use super::journal::{
+    Claim, Journal, JournalEntry, JournalPage, MESSAGES_MAX, MessageNumber, RunLimits, RunRequests,
+    Seq, too_many_messages,
+};
 use super::{RunCursor, RunId};
 use crate::storage::bounds::{BoundScope, largest_holder};
 use crate::storage::clock::Timestamp;
@@ -33,8 +36,10 @@ struct StoredRuns {
     /// The term of the last claim.
     term: u64,
     is_claimed: bool,
-    /// Why somebody has asked to cancel it.
-    cancel_reason: Option<String>,
+    /// What others want of whoever works on it.
+    requests: RunRequests,
+    /// The number of the last message.
+    last_message: MessageNumber,
 }
 
 impl StoredRuns {
@@ -115,12 +120,19 @@ impl MemoryRuns {
                         is_open: false,
                         term: 0,
                         is_claimed: false,
-                        cancel_reason: None,
+                        requests: RunRequests::default(),
+                        last_message: 0,
                     },
                 );
             }
         }
         let Some(known) = kept.get_mut(run) else { return Err(StoreError::Conflict) };
+        let taken: Vec<_> = entries.iter().filter_map(JournalEntry::takes).collect();
+        let left = &mut known.requests.messages;
+        if taken.iter().any(|taken| !left.iter().any(|(number, _)| number == taken)) {
+            return Err(StoreError::Conflict);
+        }
+        left.retain(|(number, _)| !taken.contains(number));
         for entry in entries {
             match entry.waits() {
                 Some((call, Some((_, until)))) => drop(known.waits.insert(call, until)),
@@ -128,7 +140,7 @@ impl MemoryRuns {
                 None => {}
             }
             if entry.ends() {
-                known.cancel_reason = None;
+                known.requests.cancel = None;
                 known.waits.clear();
             }
             known.is_open = entry.is_open();
@@ -242,16 +254,53 @@ impl Journal for MemoryRuns {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut kept = self.kept();
         let open = kept.get_mut(run).filter(|run| run.is_open);
-        let asked = open.map(|run| run.cancel_reason = Some(reason.to_owned())).is_some();
+        let asked = open.map(|run| run.requests.cancel = Some(reason.to_owned())).is_some();
         Box::pin(ready(Ok(asked)))
     }
 
-    fn cancel_request<'a>(
+    fn leave_message<'a>(
         &'a self,
         run: &'a RunId,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        let reason = self.kept().get(run).and_then(|run| run.cancel_reason.clone());
-        Box::pin(ready(Ok(reason)))
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<Option<MessageNumber>, StoreError>> {
+        let mut kept = self.kept();
+        let left = kept.get_mut(run).filter(|run| run.is_open).map(|run| {
+            let RunRequests { messages, .. } = &mut run.requests;
+            if messages.len() >= MESSAGES_MAX {
+                return Err(too_many_messages());
+            }
+            run.last_message += 1;
+            messages.push((run.last_message, message.to_owned()));
+            Ok(run.last_message)
+        });
+        Box::pin(ready(left.transpose()))
+    }
+
+    fn withdraw_message<'a>(
+        &'a self,
+        run: &'a RunId,
+        message: MessageNumber,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut kept = self.kept();
+        let withdrawn = kept.get_mut(run).is_some_and(|run| {
+            let before = run.requests.messages.len();
+            run.requests.messages.retain(|(number, _)| *number != message);
+            run.requests.messages.len() < before
+        });
+        Box::pin(ready(Ok(withdrawn)))
+    }
+
+    fn requests<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunRequests, StoreError>> {
+        let requests = self.kept().get(run).map(|run| run.requests.clone());
+        Box::pin(ready(Ok(requests.unwrap_or_default())))
+    }
+
+    fn claimed_elsewhere<'a>(
+        &'a self,
+        _: &'a RunId,
+    ) -> BoxFuture<'a, Result<Option<u32>, StoreError>> {
+        // No other process reaches it.
+        Box::pin(ready(Ok(None)))
     }
 
     fn erase<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), StoreError>> {

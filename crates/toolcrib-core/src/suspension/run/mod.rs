@@ -28,7 +28,10 @@ use crate::suspension::{
 
 pub use crate::suspension::run::turn_access::TurnAccess;
 pub use error::RunError;
-pub use journal::{Claim, Journal, JournalEntry, JournalPage, RunLimits, Seq};
+pub use journal::{
+    Claim, Journal, JournalEntry, JournalPage, MESSAGES_MAX, MessageNumber, RunLimits, RunRequests,
+    Seq, too_many_messages,
+};
 pub use memory::MemoryRuns;
 use record::RunCall;
 pub use record::{Ending, RunId, RunRecord, RunState};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::journal::MessageNumber;
 use crate::storage::clock::Timestamp;
 use crate::suspension::{Suspension, SuspensionId};
 
@@ -17,6 +18,9 @@ pub struct RunStep {
     call: Option<StepCall>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_over: bool,
+    /// The message that it takes up. Only the store that appends it needs to know.
+    #[serde(skip)]
+    takes: Option<MessageNumber>,
     body: Value,
 }
 
@@ -42,7 +46,7 @@ struct StepCall {
 impl RunStep {
     /// A step. Secrets in `body` must be masked.
     pub fn new(body: Value) -> Self {
-        Self { begins: None, call: None, is_over: false, body }
+        Self { begins: None, call: None, is_over: false, takes: None, body }
     }
 
     /// Makes it the first step of a run of this identity.
@@ -73,6 +77,17 @@ impl RunStep {
     pub fn ending(mut self) -> Self {
         self.is_over = true;
         self
+    }
+
+    /// It takes up a message that was left for whoever works on the run.
+    #[must_use]
+    pub fn taking(mut self, message: MessageNumber) -> Self {
+        self.takes = Some(message);
+        self
+    }
+
+    pub(super) fn takes(&self) -> Option<MessageNumber> {
+        self.takes
     }
 
     /// Whether the run is over after it.

@@ -110,7 +110,7 @@ async fn shown(
         match agents.report(client.turn_options(), id.clone()).await {
             Ok(run) if run.parent.is_some() => return Ok(None),
             Ok(mut run) => {
-                run.active = api.active_runs().get(id).is_some();
+                run.active |= api.active_runs().get(id).is_some();
                 return written(serde_json::to_value(&run)).map(Some);
             }
             Err(AgentRunError::Unknown) => {}

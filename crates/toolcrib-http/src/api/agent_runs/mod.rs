@@ -28,7 +28,7 @@ use crate::api::problem::Problem;
 use crate::api::query::Query;
 use crate::auth::client::Client;
 use crate::auth::entitlement::AdmittedRequest;
-use crate::idempotency::Request;
+use crate::idempotency::{Request, STORE_RETRY};
 use crate::serving::request_body::JsonBody;
 use crate::{
     AgentRunControl, AgentRunError, AgentRunReport, AgentRunRow, AgentRunStep, AgentRunStop,
@@ -151,7 +151,7 @@ async fn report(api: &Api, client: &Client, id: &RunId) -> Result<AgentRunReport
         return Err(unknown());
     }
     let mut report = agents(api)?.report(client.turn_options(), id.clone()).await?;
-    report.active = api.active_runs().get(id).is_some();
+    report.active |= api.active_runs().get(id).is_some();
     Ok(report)
 }
 
@@ -203,14 +203,20 @@ async fn cancel(
     if let Some(active) = api.active_runs().get(id) {
         active.cancel.cancel();
         active.ended.cancelled().await;
-        return Ok(());
-    }
-    if ["completed", "failed", "cancelled"].contains(&before.status.as_str()) {
+        if is_over(&report(api, client, id).await?) {
+            return Ok(());
+        }
+        // What was done there could not cancel it: it was told something, for example.
+    } else if is_over(before) {
         let detail = format!("the run is {}: there is nothing to cancel", before.status);
         return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
     }
     let step = AgentRunStep::Cancel("the client cancelled the run".to_owned());
     finished(work(api, client, id, step)?).await
+}
+
+fn is_over(run: &AgentRunReport) -> bool {
+    ["completed", "failed", "cancelled"].contains(&run.status.as_str())
 }
 
 pub(crate) async fn resume(
@@ -295,6 +301,9 @@ impl From<AgentRunError> for Problem {
             AgentRunError::NotNow(_) => Self::new(StatusCode::CONFLICT, detail).nothing_done(),
             AgentRunError::Invalid(_) => Self::unprocessable(detail).kind("invalid_args"),
             AgentRunError::Unavailable(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            AgentRunError::Busy(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+                .retry_after(STORE_RETRY)
+                .nothing_done(),
             AgentRunError::NotAllowed => Self::new(StatusCode::FORBIDDEN, detail).nothing_done(),
             AgentRunError::Store(error) => error.into(),
             AgentRunError::Resolve(error) => error.into(),

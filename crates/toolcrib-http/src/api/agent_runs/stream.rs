@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use toolcrib_core::run::{RunId, Seq};
 
 use super::active::ActiveRun;
-use super::{ROW_MAX, report, rows};
+use super::{ROW_MAX, agents, report, rows};
 use crate::api::problem::Problem;
 use crate::api::{Api, json_text};
 use crate::auth::client::Client;
@@ -23,6 +23,8 @@ use crate::{AgentRunEvent, AgentRunRow};
 
 /// The interval of keep-alive messages on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often rows are looked for that another server writes.
+const LOOK: Duration = Duration::from_millis(250);
 /// Rows that are read at a time.
 const ROWS: usize = 100;
 /// The header with which clients take up a stream again: the `id` of the last event that they have.
@@ -55,6 +57,8 @@ enum Source {
     Stored(Option<Followed>),
     /// Work on the run.
     Work(Followed),
+    /// Work of another server, if there is any. Only rows are known of it.
+    Elsewhere,
     /// The work has ended: the rest of the rows, then the run.
     Rest,
     /// Nothing.
@@ -67,12 +71,17 @@ struct Followed {
     events: broadcast::Receiver<AgentRunEvent>,
 }
 
+impl Followed {
+    /// This server's work on a run. What happens from now on is kept until the stored rows are read.
+    fn of(api: &Api, run: &RunId) -> Option<Self> {
+        let work = api.active_runs().get(run)?;
+        Some(Self { events: work.events(), work })
+    }
+}
+
 /// Streams the rows of a run after a row, and what happens until nobody works on it any more.
 pub(super) fn events(api: &Api, client: Arc<Client>, run: RunId, after: Seq) -> Response {
-    // What happens from now on is kept until the stored rows are read.
-    let work = api.active_runs().get(&run);
-    let followed = work.map(|work| Followed { events: work.events(), work });
-    let source = Source::Stored(followed);
+    let source = Source::Stored(Followed::of(api, &run));
     let feed =
         RunFeed { api: api.clone(), client, run, last: after, rows: VecDeque::new(), source };
     let events = stream::unfold(feed, async |mut feed| {
@@ -96,13 +105,17 @@ impl RunFeed {
                 Source::Stored(followed) => match self.read().await {
                     Err(problem) => return Some(sent("problem", &problem.body())),
                     Ok(true) => self.source = Source::Stored(followed),
-                    Ok(false) => self.source = followed.map_or(Source::Rest, Source::Work),
+                    Ok(false) => self.source = followed.map_or(Source::Elsewhere, Source::Work),
                 },
                 Source::Work(followed) => {
                     if let Some(event) = self.follow(followed).await {
                         return Some(event);
                     }
                 }
+                Source::Elsewhere => match self.look().await {
+                    Err(problem) => return Some(sent("problem", &problem.body())),
+                    Ok(source) => self.source = source?,
+                },
                 Source::Rest => match self.read().await {
                     Err(problem) => return Some(sent("problem", &problem.body())),
                     Ok(true) => self.source = Source::Rest,
@@ -144,10 +157,24 @@ impl RunFeed {
                 Some(sent("stream.lagged", &json!({"missed": missed}).to_string()))
             }
             Err(RecvError::Closed) => {
-                self.source = Source::Rest;
+                // It may have been no more than telling the server that works on the run something.
+                self.source = Source::Elsewhere;
                 None
             }
         }
+    }
+
+    /// Where more comes from once all stored rows are sent and this server does not work on the run. `None` when the
+    /// server stops: the client takes the stream up again elsewhere.
+    async fn look(&self) -> Result<Option<Source>, Problem> {
+        if !agents(&self.api)?.is_elsewhere(self.run.clone()).await? {
+            return Ok(Some(Source::Rest));
+        }
+        tokio::select! {
+            () = self.api.closing().cancelled() => return Ok(None),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        Ok(Some(Source::Stored(Followed::of(&self.api, &self.run))))
     }
 
     /// Reads the next rows; false if there are none.

@@ -58,6 +58,10 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     ledger.enter("first", told("first", &first));
     let run = ask("POST /v1/runs", "", &json!({"calls": [{"tool": "pick", "call_id": "p"}]}));
     assert_eq!(run.status, 201, "{run:?}");
+    let agents = ask("POST /v1/runs", "", &json!({"input": "x", "background": true}));
+    let agents = format!("POST /v1/runs/{}", agents.body["id"].as_str().expect("a run"));
+    let cancelled = ask(&format!("{agents}/cancel"), "", &json!({}));
+    assert_eq!(cancelled.body["status"], "cancelled", "{cancelled:?}");
     let audit = inside("audit.jsonl");
     until("the record is written", Duration::from_secs(10), || {
         fs::metadata(&audit).is_ok_and(|file| file.len() > 0)
@@ -96,6 +100,14 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     assert!(turned_away > 0, "the disk was never full");
     let begun = ask("POST /v1/runs", "", &json!({"input": "x"}));
     assert_eq!((begun.status, begun.header("retry-after")), (503, Some("2")), "{begun:?}");
+    for step in ["steer", "resume"] {
+        let refused = ask(&format!("{agents}/{step}"), "", &json!({"input": "y"}));
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (503, Some("2")),
+            "{refused:?}"
+        );
+    }
     let lost = ask("GET /health", "", &Value::Null).body["audit_lost"].as_u64();
     assert!(lost.is_some_and(|lost| lost > 0), "what was not audited is counted: {lost:?}");
 
@@ -110,6 +122,9 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
             ask("POST /v1/tools/note/call", &format!("again-{id}"), &body(&format!("again-{id}")));
         ledger.enter(&format!("again-{id}"), told(&format!("again-{id}"), &again));
     }
+    let resumed = ask(&format!("{agents}/resume"), "", &json!({"input": "y", "background": true}));
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    assert_eq!(ask(&format!("{agents}/cancel"), "", &json!({})).status, 200);
     let again = ask("POST /v1/tools/mark/call", "first", &body("first"));
     assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")));
     let waits = ask("POST /v1/tools/sign/call", "", &body("late"));

@@ -14,7 +14,7 @@ const NOTICE_PERCENT: u128 = 90;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Answers of the model. Default 50. The last one cannot have calls.
+    /// Answers of the model, and of those of sub-agents. Default 50. The last one cannot have calls.
     pub max_turns: u32,
     /// Calls of tools. Default: no limit. Further calls are denied.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ impl fmt::Display for Limit {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Spent {
-    /// Complete answers of the model.
+    /// Complete answers of the model, and of those of sub-agents.
     pub turns: u32,
     /// Calls that were started.
     pub calls: u32,
@@ -182,8 +182,9 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Adds what a sub-agent has used, except for its turns and its time.
+    /// Adds what a sub-agent has used, except for its time.
     pub(crate) fn add_child(&mut self, child: &Self) {
+        self.turns = self.turns.saturating_add(child.turns);
         self.calls = self.calls.saturating_add(child.calls);
         self.add_usage(&child.usage);
         self.cost = Cost(self.cost.0.saturating_add(child.cost.0));
@@ -193,7 +194,6 @@ impl Spent {
     /// Adds all that was used at another time.
     pub(crate) fn add(&mut self, other: &Self) {
         self.add_child(other);
-        self.turns = self.turns.saturating_add(other.turns);
         self.time = self.time.saturating_add(other.time);
     }
 

@@ -94,6 +94,9 @@ pub enum JournalEntry {
         /// What whoever began it noted about it.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         metadata: BTreeMap<String, String>,
+        /// What happens to calls whose outcome is unknown.
+        #[serde(default, skip_serializing_if = "LostCalls::is_default")]
+        lost_calls: LostCalls,
     },
     /// Somebody said something to the model.
     Input {
@@ -241,6 +244,25 @@ pub enum JournalEntry {
     },
 }
 
+/// What happens to calls that are neither read-only nor idempotent, and ran when the process of their run ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LostCalls {
+    /// The model is told that their outcome is unknown.
+    #[default]
+    Tell,
+    /// Somebody is asked whether they may run again. Whoever denies that leaves the model with the unknown outcome.
+    Ask,
+}
+
+impl LostCalls {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How a conversation became shorter. Groups are counted from 0 in the conversation as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -354,6 +376,9 @@ pub struct StartedCall {
     pub terminal: bool,
     /// The fingerprint of the tool's definition; `None` if there is no such tool.
     pub definition: Option<Fingerprint>,
+    /// Whether it ran when a process ended, and somebody is asked whether it may run again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub again: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -19,7 +19,8 @@ pub use agent::{
 };
 pub use compaction::Compaction;
 pub use entry::{
-    Compacted, FORMAT, JournalEntry, JournalRow, PlannedCall, ShortenedOutput, StartedCall, Summary,
+    Compacted, FORMAT, JournalEntry, JournalRow, LostCalls, PlannedCall, ShortenedOutput,
+    StartedCall, Summary,
 };
 pub use request::{ClientRequest, ClientTool, RequestSettings, RequestedChoice};
 pub use retry::RetryPolicy;

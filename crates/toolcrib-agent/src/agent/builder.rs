@@ -12,6 +12,7 @@ use toolcrib_core::{Executor, Registry, Toolset, TurnOptions};
 use toolcrib_tool::{DefinitionError, Layer, Source};
 
 use super::{Agent, AgentEvent, AgentState, EventListener};
+use crate::LostCalls;
 use crate::budget::Budget;
 use crate::children::SubAgentLimits;
 use crate::children::tools::completion;
@@ -40,6 +41,7 @@ pub struct AgentBuilder {
     sub_agents: SubAgentLimits,
     completion: Option<Executor>,
     pins_tools: bool,
+    lost_calls: LostCalls,
     metadata: BTreeMap<String, String>,
 }
 
@@ -65,6 +67,7 @@ impl AgentBuilder {
             sub_agents: SubAgentLimits::default(),
             completion: None,
             pins_tools: false,
+            lost_calls: LostCalls::default(),
             metadata: BTreeMap::new(),
         }
     }
@@ -204,6 +207,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what happens to calls of the runs that it begins whose process ends while they run, if they may not run again.
+    /// Default: the model is [told](LostCalls::Tell).
+    #[must_use]
+    pub fn lost_calls(mut self, lost: LostCalls) -> Self {
+        self.lost_calls = lost;
+        self
+    }
+
     /// Sets the shortest time between two calls of the same tool for polling. A call that comes earlier waits. Default
     /// 2 s.
     #[must_use]
@@ -248,6 +259,7 @@ impl AgentBuilder {
             sub_agents,
             completion,
             pins_tools,
+            lost_calls,
             metadata,
         } = self;
         Agent(Arc::new(AgentState {
@@ -273,6 +285,7 @@ impl AgentBuilder {
             request_timeout: None,
             completion,
             pins_tools,
+            lost_calls,
             driven: Arc::default(),
         }))
     }

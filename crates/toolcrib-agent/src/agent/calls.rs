@@ -17,7 +17,11 @@ use super::driver::Driver;
 use super::{AgentError, AgentEvent};
 use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::entry::{JournalEntry, PlannedCall, StartedCall};
-use crate::run::lost;
+use crate::run::{after_asking, lost};
+
+/// Why somebody is asked about a call that ran when a process ended.
+const LOST: &str = "it ran when the process of its run ended, and whether it has taken effect is not known: approve it only if \
+                    it may run again";
 
 impl Driver<'_> {
     /// Runs calls. They are in the journal before they start.
@@ -31,11 +35,17 @@ impl Driver<'_> {
             _ => turn.unwrap_or_else(|| self.agent.turn(&self.id, self.time_left())),
         };
         let (mut calls, mut started, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut asked = Vec::new();
         for call in planned {
             let PlannedCall { id, tool, arguments, lost: before } = call;
             let start = started_call(&turn, &id, &tool);
             let is_same = |before: &StartedCall| before.definition == start.definition;
             if before.as_ref().is_some_and(|before| !start.repeatable || !is_same(before)) {
+                if self.run.asks_about_lost_calls() {
+                    let start = StartedCall { again: true, ..start };
+                    asked.push((ToolCall::new(id.as_str(), tool, arguments), start));
+                    continue;
+                }
                 let result = ToolResult::failure(id, tool.as_ref(), lost(), Duration::ZERO);
                 unknown.push(finished(result));
             } else {
@@ -46,6 +56,7 @@ impl Driver<'_> {
         if !unknown.is_empty() {
             self.append(unknown).await?;
         }
+        self.ask_about(asked).await?;
         if calls.is_empty() {
             return Ok(());
         }
@@ -71,6 +82,24 @@ impl Driver<'_> {
         self.ended = None;
         let entry = |answer| match answer {
             Answer::Done(result) => finished(result),
+            Answer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },
+        };
+        self.append(answers.into_iter().map(entry).collect()).await
+    }
+
+    /// Asks whether calls may run again that ran when a process ended.
+    async fn ask_about(&mut self, asked: Vec<(ToolCall, StartedCall)>) -> Result<(), AgentError> {
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let (calls, started): (Vec<_>, _) = asked.into_iter().unzip();
+        self.append(vec![JournalEntry::CallsStarted { calls: started }]).await?;
+        let options = self.agent.turn_options(&self.id, self.time_left()).asking(LOST);
+        let (turn, events) = self.watched(self.agent.executor.turn(options));
+        let work = Box::pin(turn.start_batch(calls));
+        let answers = self.perform(&turn, events, work).await;
+        let entry = |answer| match answer {
+            Answer::Done(result) => finished(after_asking(result)),
             Answer::Suspended(suspension) => JournalEntry::CallSuspended { suspension },
         };
         self.append(answers.into_iter().map(entry).collect()).await
@@ -165,5 +194,6 @@ fn started_call(turn: &Turn, id: &CallId, tool: &str) -> StartedCall {
         terminal: definition
             .is_some_and(|definition| definition.terminal() || definition.final_output()),
         definition: definition.map(|definition| Fingerprint::of_json(&definition.to_full_value())),
+        again: false,
     }
 }

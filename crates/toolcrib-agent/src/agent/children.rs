@@ -85,7 +85,13 @@ impl Driver<'_> {
                 if self.run.child_end(&task.parent.call, task.parent.index).is_some() {
                     continue;
                 }
-                match self.agent.for_child(&task.parent) {
+                let is_too_deep = task.parent.depth > self.agent.sub_agents.max_depth;
+                let agent = if is_too_deep {
+                    Err(AgentError::TooDeep)
+                } else {
+                    self.agent.for_child(&task.parent)
+                };
+                match agent {
                     Ok(mut agent) => {
                         agent.for_clients = self.run.is_for_client();
                         let (budget, spent) = (self.run.budget(), self.run.spent());

@@ -76,6 +76,7 @@ impl<'a> Driver<'a> {
             parent,
             for_client: agent.for_clients,
             metadata: agent.metadata.clone(),
+            lost_calls: agent.lost_calls,
         };
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };

@@ -49,6 +49,9 @@ pub enum AgentError {
         /// The name of the agent.
         name: String,
     },
+    /// A sub-agent's run cannot go on, because agents of its depth may not be started.
+    #[error("{}", crate::children::tools::TOO_DEEP)]
+    TooDeep,
     /// The system has no random numbers.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),

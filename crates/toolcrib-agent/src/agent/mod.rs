@@ -40,7 +40,7 @@ use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
-use crate::{JournalEntry, JournalRow};
+use crate::{JournalEntry, JournalRow, LostCalls};
 use driver::Driver;
 use waiting::CallUpdate;
 
@@ -89,6 +89,8 @@ struct AgentState {
     completion: Option<Executor>,
     /// Whether the model is shown the same tools as long as a process drives a run.
     pins_tools: bool,
+    /// What happens to calls of the runs that it begins whose outcome is unknown.
+    lost_calls: LostCalls,
     /// Notes about the runs that it begins.
     metadata: BTreeMap<String, String>,
     /// The runs that are being driven. The journal's claim keeps other processes away, but not this one.

@@ -16,6 +16,7 @@ use super::driver::Driver;
 use super::{AgentError, RunReport};
 use crate::children::is_group;
 use crate::entry::JournalEntry;
+use crate::run::after_asking;
 
 /// What is done with the waiting calls of a run.
 pub(super) enum CallUpdate {
@@ -71,7 +72,10 @@ impl Driver<'_> {
                 let again = again.filter(|_| takes_over && is_lost(&result) && !is_group(&waiting));
                 match again {
                     // It runs again, and asks again for what it waited for.
-                    Some(started) => JournalEntry::CallsStarted { calls: vec![started.clone()] },
+                    Some(started) => JournalEntry::CallsStarted { calls: vec![started] },
+                    None if self.run.is_asked_again(waiting.call_id()) => {
+                        finished(self.with_change_told(after_asking(result)))
+                    }
                     None => finished(self.with_change_told(result)),
                 }
             } else if let Some(now) =

@@ -177,8 +177,9 @@ pub(crate) fn output(call: &Suspension, ends: &[&ChildEnd]) -> ToolOutput {
     ToolOutput::from(value.to_string()).with_data(value)
 }
 
-/// A sub-agent's share of what is left of its parent's budget: of tokens, cost and calls as much as each of its
-/// siblings gets, and all of the time.
+/// A sub-agent's share of what is left of its parent's budget: of turns, tokens, cost and calls as much as each of its
+/// siblings gets, and all of the time. One turn is left for the parent's answer, and one is the least that a sub-agent
+/// needs for its own.
 pub(crate) fn share(own: &Budget, parent: &Budget, spent: &Spent, siblings: usize) -> Budget {
     let siblings = siblings.max(1) as u64;
     let tighter = |own: Option<u64>, limit: Option<u64>, used: u64| {
@@ -193,8 +194,10 @@ pub(crate) fn share(own: &Budget, parent: &Budget, spent: &Spent, siblings: usiz
     let cost = |cost: Option<Cost>| cost.map(Cost::nanodollars);
     let max_cost = tighter(cost(own.max_cost), cost(parent.max_cost), spent.cost.nanodollars());
     let time_left = parent.max_time.map(|limit| limit.saturating_sub(spent.time));
+    let turns_left = parent.max_turns.saturating_sub(spent.turns.saturating_add(1));
+    let turns = turns_left / u32::try_from(siblings).unwrap_or(u32::MAX);
     Budget {
-        max_turns: own.max_turns,
+        max_turns: own.max_turns.min(turns).max(1),
         max_calls: calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
         max_tokens: tighter(own.max_tokens, parent.max_tokens, spent.usage.total()),
         max_cost: max_cost.map(Cost::from_nanodollars),

@@ -59,6 +59,9 @@ pub(crate) struct NewTask {
     pub(crate) input: String,
 }
 
+/// Why an agent starts no others.
+pub(crate) const TOO_DEEP: &str = "agents of this depth start no others";
+
 /// What the tools know of the run that calls them, as a service of its turns.
 pub(crate) struct AgentScope {
     /// The agents that `new_task` can start.
@@ -72,6 +75,25 @@ pub(crate) struct AgentScope {
 /// The tools `multi_agent`, `new_task` and `attempt_completion`, for the registry of an agent's executor. Other tools
 /// of the names of the last two take their place.
 pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
+    entries_within(Within::OwnTurns)
+}
+
+/// As [`entries`], for hosts where only toolsets of agents' runs have these tools. Calls that are approved away from their
+/// run, such as in a list of all approvals, start their agents once the run goes on.
+pub fn entries_of_runs() -> Result<Vec<ToolEntry>, DefinitionError> {
+    entries_within(Within::AnyTurn)
+}
+
+/// The turns in which the tools that start agents work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Those of runs in the process that drives them.
+    OwnTurns,
+    /// Any: whoever can call them is a run.
+    AnyTurn,
+}
+
+fn entries_within(within: Within) -> Result<Vec<ToolEntry>, DefinitionError> {
     let system = || Source::new(Layer::Fallback, "system");
     // Nothing begins before the call is in the journal, so a call that was lost can be made again.
     let multi_agent = ToolDefinition::builder(MULTI_AGENT)
@@ -120,9 +142,9 @@ pub fn entries() -> Result<Vec<ToolEntry>, DefinitionError> {
             "additionalProperties": false,
         }));
     let start: Arc<dyn Tool> =
-        Arc::new(tool_fn(|task: NewTask, cx| async move { new(&task, &cx) }));
+        Arc::new(tool_fn(move |task: NewTask, cx| async move { new(&task, &cx, within) }));
     let group: Arc<dyn Tool> =
-        Arc::new(tool_fn(|tasks: MultiAgent, cx| async move { several(&tasks, &cx) }));
+        Arc::new(tool_fn(move |tasks: MultiAgent, cx| async move { several(&tasks, &cx, within) }));
     Ok(vec![
         ToolEntry::new(multi_agent.build()?, group, Source::new(Layer::Native, "toolcrib-agent")),
         ToolEntry::new(new_task.build()?, start, system()),
@@ -179,26 +201,28 @@ pub(crate) fn completion(schema: &Value, source: Source) -> Result<ToolEntry, De
     Ok(ToolEntry::new(definition, Arc::new(tool_fn(result)), source))
 }
 
-fn scope(cx: &CallContext) -> Result<Arc<AgentScope>, ToolError> {
-    let scope = cx.service::<AgentScope>().ok_or_else(|| {
-        ToolError::unavailable("only the run of an agent can start agents")
-            .with_hint("Do the task with your other tools.")
-    })?;
-    if !scope.may_start {
-        return Err(ToolError::denied("agents of this depth start no others")
-            .with_hint("Do the task with your other tools."));
+/// What is known of the run that calls; `None` if the call was approved away from it: then it is checked when the run goes on.
+fn scope(cx: &CallContext, within: Within) -> Result<Option<Arc<AgentScope>>, ToolError> {
+    match cx.service::<AgentScope>() {
+        Some(scope) if !scope.may_start => {
+            Err(ToolError::denied(TOO_DEEP).with_hint("Do the task with your other tools."))
+        }
+        None if within == Within::OwnTurns => {
+            Err(ToolError::unavailable("only the run of an agent can start agents")
+                .with_hint("Do the task with your other tools."))
+        }
+        scope => Ok(scope),
     }
-    Ok(scope)
 }
 
-fn several(group: &MultiAgent, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-    let scope = scope(cx)?;
+fn several(group: &MultiAgent, cx: &CallContext, within: Within) -> Result<ToolOutcome, ToolError> {
+    let scope = scope(cx, within)?;
     if group.tasks.len() > MAX_TASKS {
         return Err(ToolError::invalid_args(format!("`tasks` has more than {MAX_TASKS} tasks")));
     }
     let tools = group.tasks.iter().flat_map(|task| task.tools.iter().flatten());
-    let unknown: Vec<_> =
-        tools.filter(|tool| !(scope.has_tool)(tool)).map(String::as_str).collect();
+    let is_unknown = |tool: &&String| scope.as_ref().is_some_and(|run| !(run.has_tool)(tool));
+    let unknown: Vec<_> = tools.filter(is_unknown).map(String::as_str).collect();
     if !unknown.is_empty() {
         let message = format!("`tools` names tools that you do not have: {}", unknown.join(", "));
         return Err(ToolError::invalid_args(message));
@@ -206,9 +230,9 @@ fn several(group: &MultiAgent, cx: &CallContext) -> Result<ToolOutcome, ToolErro
     Ok(ToolOutcome::Pending(Ticket::new(TICKET)))
 }
 
-fn new(task: &NewTask, cx: &CallContext) -> Result<ToolOutcome, ToolError> {
-    let scope = scope(cx)?;
-    if !scope.agents.contains(&task.agent_name) {
+fn new(task: &NewTask, cx: &CallContext, within: Within) -> Result<ToolOutcome, ToolError> {
+    let scope = scope(cx, within)?;
+    if let Some(scope) = scope.filter(|run| !run.agents.contains(&task.agent_name)) {
         let known = match scope.agents.as_slice() {
             [] => "none is configured".to_owned(),
             known => format!("there are: {}", known.join(", ")),

@@ -54,6 +54,7 @@ impl AgentRun {
             toolset,
             for_client,
             metadata,
+            lost_calls,
         } = entry
         else {
             return Err(invalid("it does not begin a run".to_owned()));
@@ -72,6 +73,7 @@ impl AgentRun {
             toolset,
             for_client,
             metadata,
+            lost_calls,
             version: 1,
             created_at: at,
             last_at: at,
@@ -389,6 +391,7 @@ impl AgentRun {
     }
 
     fn start(&mut self, started: Vec<StartedCall>) -> Result<(), &'static str> {
+        let asks = self.asks_about_lost_calls();
         let Phase::Calling { calls, .. } = &mut self.phase else {
             return Err("there are no calls to start");
         };
@@ -399,7 +402,7 @@ impl AgentRun {
                 CallState::Planned => self.spent.calls += 1,
                 CallState::Started => {}
                 // Its answer was lost with the process that had resolved it.
-                CallState::Waiting(_) if call.is_repeatable() => {}
+                CallState::Waiting(_) if call.is_repeatable() || asks && started.again => {}
                 CallState::Waiting(_) => {
                     return Err("it starts a call that waits and cannot be repeated");
                 }

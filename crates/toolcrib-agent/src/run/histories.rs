@@ -63,6 +63,7 @@ impl History {
             toolset: None,
             for_client: false,
             metadata: std::collections::BTreeMap::new(),
+            lost_calls: crate::LostCalls::Tell,
         };
         let row = JournalRow { at: Timestamp::from_unix_millis(0), entry: started };
         let window = 1_000 + random.below(5_000);
@@ -147,6 +148,7 @@ impl History {
             repeatable: true,
             terminal: false,
             definition: None,
+            again: false,
         };
         self.apply(JournalEntry::CallsStarted { calls: calls.iter().map(start).collect() });
         for call in calls {

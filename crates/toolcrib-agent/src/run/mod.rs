@@ -25,7 +25,7 @@ use toolcrib_wire::model::Item;
 use crate::JournalEntry;
 use crate::budget::{Budget, Limit, Spent};
 use crate::children::{ChildEnd, ParentCall};
-use crate::entry::PlannedCall;
+use crate::entry::{LostCalls, PlannedCall, StartedCall};
 use crate::guard::LoopGuard;
 use crate::request::RequestSettings;
 use crate::retry::LostAttempts;
@@ -36,7 +36,7 @@ use context::Context;
 pub use apply::InvalidRow;
 pub use compaction::CompactionPlan;
 pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text, transcript};
-pub(crate) use next::lost;
+pub(crate) use next::{after_asking, lost};
 pub use outcome::{FailureReason, Outcome, RunState};
 
 /// The state of a run: what the rows of its journal add up to.
@@ -54,6 +54,7 @@ pub struct AgentRun {
     toolset: Option<Toolset>,
     for_client: bool,
     metadata: BTreeMap<String, String>,
+    lost_calls: LostCalls,
     version: Seq,
     created_at: Timestamp,
     last_at: Timestamp,
@@ -311,11 +312,24 @@ impl AgentRun {
         self.calls().iter().filter(lost).map(|call| &call.id)
     }
 
-    /// How a waiting call whose tool is read-only or idempotent was started.
-    pub(crate) fn repeatable_wait(&self, id: &str) -> Option<&crate::StartedCall> {
+    /// How a waiting call starts again if its process ended after it was resolved; `None` if it may not.
+    pub(crate) fn repeatable_wait(&self, id: &str) -> Option<StartedCall> {
         let waits = |call: &&RoundCall| matches!(call.state, CallState::Waiting(_));
         let call = self.calls().iter().filter(waits).find(|call| call.id.as_str() == id)?;
-        call.started.as_ref().filter(|started| started.repeatable)
+        let started = call.started.clone()?;
+        let again = !started.repeatable;
+        (!again || self.asks_about_lost_calls()).then_some(StartedCall { again, ..started })
+    }
+
+    /// Whether somebody is asked about calls whose outcome is unknown.
+    pub(crate) fn asks_about_lost_calls(&self) -> bool {
+        self.lost_calls == LostCalls::Ask
+    }
+
+    /// Whether somebody was asked whether a call may run again.
+    pub(crate) fn is_asked_again(&self, id: &str) -> bool {
+        let mut calls = self.calls().iter().filter(|call| call.id.as_str() == id);
+        calls.any(|call| call.started.as_ref().is_some_and(|started| started.again))
     }
 
     /// Whether a call waits for the client's output.

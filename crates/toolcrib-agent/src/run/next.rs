@@ -103,7 +103,9 @@ impl AgentRun {
                     answers.push(JournalEntry::CallFinished { result, repetition });
                     continue;
                 }
-                (CallState::Started, _) if call.is_repeatable() => continue,
+                (CallState::Started, _) if call.is_repeatable() || self.asks_about_lost_calls() => {
+                    continue;
+                }
                 (CallState::Started, _) => lost(),
                 (CallState::Planned, Some(refusal)) => refusal.error(),
                 (CallState::Planned, None) if !self.allows(&call.tool) => not_allowed(&call.tool),
@@ -173,6 +175,35 @@ pub(crate) fn lost() -> ToolError {
         "whether the tool ran is not known, because the program ended meanwhile",
     )
     .with_hint("Look before you make the call again.")
+}
+
+/// The result of a call that somebody was asked about because its process had ended while it ran: if it was not run
+/// again, its outcome is still unknown.
+pub(crate) fn after_asking(result: ToolResult) -> ToolResult {
+    use ErrorKind::{
+        Cancelled, Constraint, Denied, InvalidArgs, InvalidJson, MissingContext, NotFound, Paused,
+        RateLimited, RequiresApproval, Unavailable,
+    };
+    let Some(error) = result.error() else { return result };
+    let has_not_run = matches!(
+        error.kind(),
+        NotFound
+            | InvalidJson
+            | InvalidArgs
+            | Constraint
+            | MissingContext
+            | Denied
+            | RequiresApproval
+            | Unavailable
+            | RateLimited
+            | Cancelled
+            | Paused
+    );
+    if !has_not_run {
+        return result;
+    }
+    let told = lost().with_hint(format!("It was not run again: {}", error.message()));
+    ToolResult::failure(result.call_id().clone(), result.tool(), told, result.duration())
 }
 
 /// The error for a call that ends the run beside other calls, whose results it cannot know.

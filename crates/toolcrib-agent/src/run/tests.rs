@@ -20,6 +20,7 @@ fn started() -> JournalEntry {
         toolset: None,
         for_client: false,
         metadata: std::collections::BTreeMap::new(),
+        lost_calls: crate::LostCalls::Tell,
     }
 }
 
@@ -64,6 +65,7 @@ fn entries() -> Vec<JournalEntry> {
         repeatable: false,
         terminal: false,
         definition: None,
+        again: false,
     };
     let finished = |id: &str| JournalEntry::CallFinished {
         result: Box::new(ToolResult::success(

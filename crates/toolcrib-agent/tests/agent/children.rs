@@ -121,7 +121,7 @@ async fn sub_agents_work_on_journals_of_their_own_and_their_approvals_are_their_
     assert_eq!(answer(&ended), expected);
     assert_eq!(stores.counts.all(), [0, 1, 1]);
     // Two answers of the root, and two of each of the others.
-    assert_eq!(ended.spent().turns, 2);
+    assert_eq!(ended.spent().turns, 6);
     assert_eq!(ended.spent().usage.input, 600);
     assert_eq!(ended.spent().calls, 3);
 
@@ -289,6 +289,27 @@ async fn depth_rounds_and_budget_of_sub_agents_are_limited() {
     let long = report.run().conversation().iter().flatten();
     let long = format!("{:?}", long.collect::<Vec<_>>());
     assert!(long.contains("max_tokens"), "{long}");
+}
+
+#[tokio::test]
+async fn turns_of_sub_agents_count_for_their_parent_which_keeps_one_to_answer() {
+    let model = Arc::new(ScriptedModel::answering(|request| match asked(request).as_str() {
+        "Lead." if last(request) == "Lead." => {
+            let task = |name: &str| json!({"name": name, "instruction": "Go on."});
+            ScriptedTurn::call("multi_agent", json!({"tasks": [task("a"), task("b")]}))
+        }
+        "Lead." => ScriptedTurn::text("Enough."),
+        _ => ScriptedTurn::call("write", json!({"n": last(request)})),
+    }));
+    for (turns, writes, used) in [(7, 2, 6), (6, 2, 6), (4, 0, 4), (2, 0, 4)] {
+        let stores = Stores::new();
+        let budget = Budget::default().with_max_turns(turns);
+        let agent = stores.builder(model.clone()).budget(budget).build();
+        let report = agent.run("Lead.").await.unwrap();
+        assert_eq!((report.text(), report.state()), ("Enough.", RunState::Completed), "{turns}");
+        let spent = report.spent().turns;
+        assert_eq!((stores.counts.all()[1], spent), (writes, used), "of {turns} turns");
+    }
 }
 
 #[tokio::test]

@@ -7,15 +7,19 @@ use serde_json::json;
 use toolcrib_agent::journal;
 use toolcrib_agent::model::{ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::{AgentRun, RunState};
-use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow, RunReport};
+use toolcrib_agent::{Agent, AgentError, JournalEntry, JournalRow, LostCalls, RunReport};
+use toolcrib_core::approval::{Decision, Remember};
 use toolcrib_core::masking::Mask;
 use toolcrib_core::run::{
     Journal as _, MemoryRuns, Run, RunCursor, RunId, RunRecord, RunStore as _,
 };
+use toolcrib_core::suspension::Waiting;
 use toolcrib_core::{Executor, Registry, TurnOptions};
+use toolcrib_store::{Database, Suspensions};
 use toolcrib_tool::{ToolCall, ToolDefinition};
+use toolcrib_wire::model::{ModelItem, View};
 
-use crate::fixture::{Counts, Seen, builder, executor, transcript};
+use crate::fixture::{Counts, Seen, builder, executor, executor_with, transcript};
 
 fn script() -> Vec<ScriptedTurn> {
     vec![
@@ -121,6 +125,128 @@ async fn a_call_that_ended_keeps_its_result_although_its_process_dies_while_anot
         );
         assert!(said.contains("slow: whether the tool ran is not known"), "{said}");
     }
+}
+
+/// The rows of a run up to the start of its last call of a tool, which its agent asks about if it is lost.
+fn until_started(rows: &[JournalRow], tool: &str) -> Vec<JournalRow> {
+    let calls = |item: &ModelItem| matches!(item.view(), View::Call(call) if call.name == tool);
+    let made = |row: &JournalRow| match &row.entry {
+        JournalEntry::ModelAnswered { items, .. } => items.iter().any(calls),
+        _ => false,
+    };
+    let last = rows.iter().rposition(made).unwrap();
+    let starts = |row: &JournalRow| matches!(row.entry, JournalEntry::CallsStarted { .. });
+    let started = last + rows[last..].iter().position(starts).unwrap();
+    rows[..=started].to_vec()
+}
+
+async fn stored(run: &RunId, rows: &[JournalRow]) -> Arc<MemoryRuns> {
+    let journal = Arc::new(MemoryRuns::new());
+    journal.append(run, 0, &journal::entries_of(rows).unwrap(), None).await.unwrap();
+    journal
+}
+
+/// Says this to every call that waits, and continues the run. Returns its report and what the calls waited for.
+async fn decided(
+    agent: &Agent,
+    mut report: RunReport,
+    decision: &Decision,
+) -> (RunReport, Vec<String>) {
+    let mut reasons = Vec::new();
+    while report.state() == RunState::RequiresAction {
+        let call = report.waiting().next().unwrap().clone();
+        let Waiting::Approval { reason, .. } = call.waiting() else { panic!("{call:?}") };
+        reasons.push(reason.clone());
+        agent.resolve(report.id(), call.id(), decision.clone().into()).await.unwrap();
+        report = agent.resume(report.id()).await.unwrap();
+    }
+    (report, reasons)
+}
+
+#[tokio::test]
+async fn a_call_whose_outcome_is_unknown_runs_again_only_if_somebody_approves_that() {
+    let script = || {
+        let calls = ScriptedTurn::call("write", json!({})).and_call("add", json!({"a": 1, "b": 2}));
+        [calls, ScriptedTurn::text("All done.")]
+    };
+    let home = tempfile::tempdir().unwrap();
+    let agent = |journal: Arc<MemoryRuns>, counts: &Arc<Counts>, answered: usize| {
+        let model = Arc::new(ScriptedModel::new(script().into_iter().skip(answered)));
+        // Its own process, which ends when it is dropped.
+        let waiting = Suspensions::new(&Database::open(home.path()).unwrap());
+        Agent::builder(executor_with(counts, Arc::new(waiting)), model)
+            .turn_options(TurnOptions::default().may_approve(true))
+            .journal(journal)
+            .lost_calls(LostCalls::Ask)
+            .build()
+    };
+    let (journal, counts) = (Arc::new(MemoryRuns::new()), Arc::new(Counts::default()));
+    let run = agent(journal.clone(), &counts, 0).run("Work.").await.unwrap();
+    let run = run.id().clone();
+    let left = until_started(&rows(&journal, &run).await, "write");
+
+    for (decision, writes) in [(Decision::approve(), 1), (Decision::deny("It is there."), 0)] {
+        let (journal, counts) = (stored(&run, &left).await, Arc::new(Counts::default()));
+        let next = agent(journal.clone(), &counts, 1);
+        let report = next.resume(&run).await.unwrap();
+        assert_eq!((report.state(), counts.all()), (RunState::RequiresAction, [1, 0, 0]));
+        let (report, reasons) = decided(&next, report, &decision).await;
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert!(reasons[0].contains("whether it has taken effect is not known"), "{reasons:?}");
+        assert_eq!((report.text(), counts.all()), ("All done.", [1, writes, 0]));
+        let said = transcript(&report).join("\n");
+        assert_eq!(said.contains("written, for the 1. time"), writes == 1, "{said}");
+        let is_told =
+            said.contains("whether the tool ran is not known") && said.contains("It is there.");
+        assert_eq!(is_told, writes == 0, "{said}");
+
+        // Its process dies again, at any moment: it never runs without an approval.
+        let whole = rows(&journal, &run).await;
+        drop(next);
+        for end in left.len()..=whole.len() {
+            let rows = &whole[..end];
+            let before = AgentRun::fold(rows.iter().cloned()).unwrap();
+            if before.waiting().next().is_some() {
+                // It was decided on there, and this process, which records that, lives on.
+                continue;
+            }
+            let (journal, counts) = (stored(&run, rows).await, Arc::new(Counts::default()));
+            let next = agent(journal, &counts, answers(rows));
+            let report = next.resume(&run).await.unwrap();
+            assert_eq!(counts.all()[1], 0, "died after row {end}");
+            let (report, reasons) = decided(&next, report, &Decision::approve()).await;
+            assert_eq!(report.text(), "All done.", "died after row {end}");
+            assert_eq!(counts.all()[1], reasons.len(), "died after row {end}: {reasons:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_approved_before_is_no_answer_to_whether_a_lost_call_may_run_again() {
+    let (journal, counts) = (Arc::new(MemoryRuns::new()), Arc::new(Counts::default()));
+    let executor = executor(&counts);
+    let deploy = |to: &str| ScriptedTurn::call("deploy", json!({"to": to}));
+    let agent = |journal: Arc<MemoryRuns>, script: Vec<ScriptedTurn>| {
+        Agent::builder(executor.clone(), Arc::new(ScriptedModel::new(script)))
+            .turn_options(TurnOptions::default().may_approve(true))
+            .lost_calls(LostCalls::Ask)
+            .journal(journal)
+            .build()
+    };
+    let script = vec![deploy("a"), deploy("b"), ScriptedTurn::text("Deployed.")];
+    let first = agent(journal.clone(), script);
+    let report = first.run("Deploy.").await.unwrap();
+    let all = Decision::Approve { remember: Remember::Tool };
+    let (report, reasons) = decided(&first, report, &all).await;
+    assert_eq!((reasons.len(), counts.all()), (1, [0, 0, 2]), "the second was approved with it");
+
+    let run = report.id().clone();
+    let left = until_started(&rows(&journal, &run).await, "deploy");
+    let next = agent(stored(&run, &left).await, vec![ScriptedTurn::text("Deployed.")]);
+    let report = next.resume(&run).await.unwrap();
+    assert_eq!((report.state(), counts.all()), (RunState::RequiresAction, [0, 0, 2]));
+    let (report, _) = decided(&next, report, &Decision::approve()).await;
+    assert_eq!((report.text(), counts.all()), ("Deployed.", [0, 0, 3]));
 }
 
 #[tokio::test]

@@ -135,6 +135,7 @@ impl Toolcrib {
                     .budget(config.agent.budget())
                     .turn_options(options)
                     .pin_tools(config.agent.tools.are_pinned())
+                    .lost_calls(config.agent.lost_calls.into())
                     .sub_agents(none_below());
                 Ok(self.with_journal(builder))
             }
@@ -198,7 +199,10 @@ impl Toolcrib {
             .turn_options(options)
             .compaction(compaction)
             .sub_agents(limits);
-        let mut builder = self.with_journal(builder).pin_tools(config.agent.tools.are_pinned());
+        let mut builder = self
+            .with_journal(builder)
+            .pin_tools(config.agent.tools.are_pinned())
+            .lost_calls(config.agent.lost_calls.into());
         if !own.tools_enabled {
             builder = builder.toolset(&no_tools());
         } else if let Some(toolset) = &own.toolset {

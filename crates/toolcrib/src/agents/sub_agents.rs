@@ -14,7 +14,7 @@ use super::AgentSetupError;
 /// The tools with which agents start others, for a crib whose agents have `sub_agents`
 /// ([`entries`](crate::ToolcribBuilder::entries)). Only the runs of such agents have them.
 pub fn sub_agent_tools() -> Result<Vec<ToolEntry>, DefinitionError> {
-    let mut entries = tools::entries()?;
+    let mut entries = tools::entries_of_runs()?;
     // The answer of an agent is its last text, or has a schema and a tool of its own.
     entries.retain(|entry| is_sub_agent_tool(entry.name()));
     Ok(entries.into_iter().map(ToolEntry::for_opt_in).collect())

@@ -30,6 +30,8 @@ pub struct Agent {
     pub max_time: TimeLimit,
     /// Whether a run notices that the definitions of its tools have changed.
     pub tools: ShownTools,
+    /// What happens to calls whose process ends while they run, if their tools are neither read-only nor idempotent.
+    pub lost_calls: LostCalls,
 }
 
 /// Which tools the model of a run is shown after a reload has changed some. Calls always go to the tools as they are.
@@ -42,6 +44,27 @@ pub enum ShownTools {
     Round,
     /// The run keeps those that it was shown first, until it rests or its conversation becomes shorter.
     Run,
+}
+
+/// What happens to calls whose process ended while they ran, and that may have taken effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LostCalls {
+    /// The model is told that their outcome is unknown. They do not run again.
+    #[default]
+    Tell,
+    /// Somebody is asked whether they may run again.
+    Ask,
+}
+
+impl From<LostCalls> for toolcrib_agent::LostCalls {
+    fn from(setting: LostCalls) -> Self {
+        match setting {
+            LostCalls::Tell => Self::Tell,
+            LostCalls::Ask => Self::Ask,
+        }
+    }
 }
 
 impl ShownTools {
@@ -60,6 +83,7 @@ impl Default for Agent {
             max_cost: None,
             max_time: TimeLimit(None),
             tools: ShownTools::default(),
+            lost_calls: LostCalls::default(),
         }
     }
 }

@@ -141,6 +141,15 @@ impl Policy {
         !self.rules.is_empty() || self.on_ask != OnAsk::Allow && asks_by_itself(definition)
     }
 
+    /// The verdict on a call that nothing denies and that the host wants to be asked about.
+    pub(crate) fn asked_by_host(&self, reason: &str) -> Verdict {
+        let (by, reason) = (DecidedBy::Host, reason.to_owned());
+        match self.on_ask {
+            OnAsk::Wait | OnAsk::Allow => Verdict::Ask { by, reason },
+            OnAsk::Deny => Verdict::Deny { by, message: reason },
+        }
+    }
+
     /// Decides a call. `arguments` are those the tool would get.
     ///
     /// Patterns match the arguments as text, whatever it means: a rule that allows `src/*` also

@@ -85,12 +85,15 @@ pub enum DecidedBy {
         /// Its name, if it has one.
         name: Option<Arc<str>>,
     },
+    /// The host, about this very call ([`TurnOptions::asking`](crate::TurnOptions::asking)).
+    Host,
 }
 
 impl fmt::Display for DecidedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (position, name) = match self {
             Self::Definition => return f.write_str("the tool's own `approval`"),
+            Self::Host => return f.write_str("the host"),
             Self::Rule { position, name } => (position, name),
             Self::ScopeRule { position, name } => {
                 f.write_str("the caller's ")?;

@@ -174,7 +174,7 @@ impl<'a> PipelineRun<'a> {
             self.record.decision = decision_of(repetition.grant());
             return Ok(true);
         }
-        if self.is_remembered(slot, arguments) {
+        if !state.asks_anew() && self.is_remembered(slot, arguments) {
             let by = "an earlier approval in this session".to_owned();
             self.record.decision =
                 Decision::Approved { by, rule: None, changed: false, shown: None };

@@ -88,6 +88,8 @@ pub(crate) struct TurnState {
     pub(crate) may_approve: bool,
     /// The turn's own rules.
     scope: Policy,
+    /// Why every call of the turn waits for approval, if it does.
+    asks: Option<Arc<str>>,
     pub(crate) listeners: Listeners,
     pub(crate) cancellation: Cancellation,
     pub(crate) max_concurrency: usize,
@@ -112,6 +114,7 @@ impl TurnState {
             narrowed_to: self.narrowed_to.clone(),
             view: self.view.clone(),
             scope: self.scope.clone(),
+            asks: self.asks.clone(),
             listeners: self.listeners.clone(),
             approver: self.approver.clone(),
             may_approve: self.may_approve,
@@ -174,16 +177,30 @@ impl TurnState {
 
     /// Whether the policy could do anything but allow a call of this tool.
     pub(crate) fn needs_look(&self, definition: &ToolDefinition) -> bool {
-        self.shared.policy.load().needs_look(definition) || !self.scope.is_empty()
+        self.shared.policy.load().needs_look(definition)
+            || !self.scope.is_empty()
+            || self.asks.is_some()
     }
 
     /// The verdict of the host's policy and this turn's own rules.
     pub(crate) fn verdict(&self, entry: &ToolEntry, arguments: &Arguments) -> Verdict {
-        let verdict = self.shared.policy.load().decide(entry, arguments);
-        match self.scope.ruled(entry, arguments) {
+        let policy = self.shared.policy.load();
+        let verdict = policy.decide(entry, arguments);
+        let verdict = match self.scope.ruled(entry, arguments) {
             Some(scope) => verdict.narrowed(scope),
             None => verdict,
+        };
+        match (&self.asks, verdict) {
+            (Some(reason), Verdict::Allow { .. } | Verdict::Ask { .. }) => {
+                policy.asked_by_host(reason)
+            }
+            (_, verdict) => verdict,
         }
+    }
+
+    /// Whether calls wait for approval whatever was approved before.
+    pub(crate) fn asks_anew(&self) -> bool {
+        self.asks.is_some()
     }
 
     /// The approver; `None` in a turn without the right to approve.
@@ -221,6 +238,7 @@ impl Turn {
             files: options.files,
             approver: options.approver,
             scope: options.scope,
+            asks: options.asks,
             listeners: match (&executor.shared.bus, options.listeners.bus()) {
                 (Some(bus), None) => options.listeners.with_bus(bus.clone()),
                 _ => options.listeners,
@@ -443,6 +461,7 @@ impl Turn {
             toolset,
             narrowed_to: caller.narrowed_to().map_err(unreadable)?,
             scope,
+            asks: None,
             listeners: match &state.shared.bus {
                 Some(bus) => listeners.with_bus(bus.clone()),
                 None => listeners,

@@ -27,6 +27,7 @@ pub struct TurnOptions {
     /// What [`narrow`](Self::narrow) has limited it to, without the toolset that was there before.
     pub(super) narrowed_to: Option<Toolset>,
     pub(crate) scope: Policy,
+    pub(super) asks: Option<Arc<str>>,
     pub(super) listeners: Listeners,
     pub(super) max_concurrency: Option<usize>,
     pub(super) deadline: Option<Deadline>,
@@ -210,6 +211,14 @@ impl TurnOptions {
     #[must_use]
     pub fn scope(mut self, rules: Policy) -> Self {
         self.scope = rules;
+        self
+    }
+
+    /// Makes every call of this turn wait for approval, for this reason, unless a rule denies it. What was approved in its
+    /// session before does not count. A call that waits is decided on as any other. Default: the policy decides.
+    #[must_use]
+    pub fn asking(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.asks = Some(reason.into());
         self
     }
 

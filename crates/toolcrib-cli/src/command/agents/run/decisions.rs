@@ -16,7 +16,7 @@ use toolcrib::tool::{canonical_json, fully_visible, fully_visible_text};
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::yes::ApprovedCalls;
+use super::yes::{ApprovedCalls, asks_anew};
 use crate::screen::{self, FAINT, STRONG, WARNING};
 use crate::{arguments, terminal_approver, terminal_line};
 
@@ -62,7 +62,9 @@ pub(super) async fn decide_and_go_on(
             progress.know(id.as_str(), call.call_id(), call.tool(), &shown);
             let resolution = match call.waiting() {
                 Waiting::Client => Some(Decision::deny(NO_CLIENT).into()),
-                _ if allowed.contains(&(call.tool().to_owned(), call.definition_hash())) => {
+                _ if !asks_anew(call)
+                    && allowed.contains(&(call.tool().to_owned(), call.definition_hash())) =>
+                {
                     Some(Decision::approve().into())
                 }
                 _ if approved.include(call) => {

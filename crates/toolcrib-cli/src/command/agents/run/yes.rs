@@ -62,7 +62,7 @@ impl ApprovedCalls {
     /// Whether a rule approves a call that waits for approval. Calls that a policy denies do not wait, so no rule
     /// concerns them.
     pub(super) fn include(&self, call: &Suspension) -> bool {
-        if !matches!(call.waiting(), Waiting::Approval { .. }) {
+        if !matches!(call.waiting(), Waiting::Approval { .. }) || asks_anew(call) {
             return false;
         }
         let snapshot = self.tools.registry().snapshot();
@@ -71,6 +71,12 @@ impl ApprovedCalls {
         let verdict = self.rules.decide(tool, &arguments);
         matches!(verdict, Verdict::Allow { by: DecidedBy::Rule { .. } })
     }
+}
+
+/// Whether a call waits because it has perhaps run already. What was approved in advance is no answer to that.
+pub(super) fn asks_anew(call: &Suspension) -> bool {
+    let by_host = DecidedBy::Host.to_string();
+    matches!(call.waiting(), Waiting::Approval { rule, .. } if *rule == by_host)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Ledger, Listening, Told, body, crib, figure, told, until};
+use crate::harness::connection::Reply;
 use crate::harness::crib::Crib;
 use crate::harness::server::command;
 
@@ -34,6 +35,34 @@ fn on_the_small_disk(crib: &Crib) {
     fs::create_dir(crib.path().join("small")).expect("a folder");
 }
 
+/// Begins a run of an agent and cancels it. Returns its path.
+fn cancelled_run(ask: &mut impl FnMut(&str, &str, &Value) -> Reply) -> String {
+    let run = ask("POST /v1/runs", "", &json!({"input": "x", "background": true}));
+    let run = format!("POST /v1/runs/{}", run.body["id"].as_str().expect("a run"));
+    let cancelled = ask(&format!("{run}/cancel"), "", &json!({}));
+    assert_eq!(cancelled.body["status"], "cancelled", "{cancelled:?}");
+    run
+}
+
+/// Neither a run nor a step of one can be stored, and the client is told to come back.
+fn is_turned_away(run: &str, ask: &mut impl FnMut(&str, &str, &Value) -> Reply) {
+    for line in ["POST /v1/runs", &format!("{run}/steer"), &format!("{run}/resume")] {
+        let refused = ask(line, "", &json!({"input": "y"}));
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (503, Some("2")),
+            "{refused:?}"
+        );
+    }
+}
+
+/// What was refused is done.
+fn goes_on(run: &str, ask: &mut impl FnMut(&str, &str, &Value) -> Reply) {
+    let resumed = ask(&format!("{run}/resume"), "", &json!({"input": "y", "background": true}));
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    assert_eq!(ask(&format!("{run}/cancel"), "", &json!({})).status, 200);
+}
+
 #[test]
 fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kept() {
     if !can_mount() {
@@ -58,10 +87,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
     ledger.enter("first", told("first", &first));
     let run = ask("POST /v1/runs", "", &json!({"calls": [{"tool": "pick", "call_id": "p"}]}));
     assert_eq!(run.status, 201, "{run:?}");
-    let agents = ask("POST /v1/runs", "", &json!({"input": "x", "background": true}));
-    let agents = format!("POST /v1/runs/{}", agents.body["id"].as_str().expect("a run"));
-    let cancelled = ask(&format!("{agents}/cancel"), "", &json!({}));
-    assert_eq!(cancelled.body["status"], "cancelled", "{cancelled:?}");
+    let agents = cancelled_run(&mut ask);
     let audit = inside("audit.jsonl");
     until("the record is written", Duration::from_secs(10), || {
         fs::metadata(&audit).is_ok_and(|file| file.len() > 0)
@@ -98,16 +124,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
             .enter(&id, if is_told { Ok(Told::Refused) } else { Err(format!("{id}: {reply:?}")) });
     }
     assert!(turned_away > 0, "the disk was never full");
-    let begun = ask("POST /v1/runs", "", &json!({"input": "x"}));
-    assert_eq!((begun.status, begun.header("retry-after")), (503, Some("2")), "{begun:?}");
-    for step in ["steer", "resume"] {
-        let refused = ask(&format!("{agents}/{step}"), "", &json!({"input": "y"}));
-        assert_eq!(
-            (refused.status, refused.header("retry-after")),
-            (503, Some("2")),
-            "{refused:?}"
-        );
-    }
+    is_turned_away(&agents, &mut ask);
     let lost = ask("GET /health", "", &Value::Null).body["audit_lost"].as_u64();
     assert!(lost.is_some_and(|lost| lost > 0), "what was not audited is counted: {lost:?}");
 
@@ -122,9 +139,7 @@ fn with_a_full_disk_every_call_is_answered_and_with_room_again_everything_is_kep
             ask("POST /v1/tools/note/call", &format!("again-{id}"), &body(&format!("again-{id}")));
         ledger.enter(&format!("again-{id}"), told(&format!("again-{id}"), &again));
     }
-    let resumed = ask(&format!("{agents}/resume"), "", &json!({"input": "y", "background": true}));
-    assert_eq!(resumed.status, 200, "{resumed:?}");
-    assert_eq!(ask(&format!("{agents}/cancel"), "", &json!({})).status, 200);
+    goes_on(&agents, &mut ask);
     let again = ask("POST /v1/tools/mark/call", "first", &body("first"));
     assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")));
     let waits = ask("POST /v1/tools/sign/call", "", &body("late"));

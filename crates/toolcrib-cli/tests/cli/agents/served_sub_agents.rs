@@ -188,67 +188,42 @@ async fn the_tools_for_sub_agents_exist_for_runs_of_agents_that_have_some_and_fo
 async fn a_task_whose_beginning_needs_approval_begins_when_that_is_given_among_all_approvals() {
     let answers = [Reply::text("The helper is done."), Reply::text("Never.")];
     let helper = ModelServer::start(Wire::Chat, answers).await;
-    let several = json!({"tasks": [{"name": "a", "instruction": "Go on.", "tools": ["say"]}]});
-    let replies = [
-        task(),
-        Reply::call("multi_agent", several),
-        Reply::text("I have helped."),
-        task(),
-        Reply::text("It is done."),
-    ];
-    let policy =
-        "policy: {rules: [{tool: new_task, action: ask}, {tool: multi_agent, action: ask}]}\n";
+    let replies = [task(), task(), Reply::text("It is done.")];
+    let policy = "policy: {rules: [{tool: new_task, action: ask}]}\n";
     let agents = agents(&helper);
     let (model, crib) = with_agents(replies, &format!("{agents}{policy}")).await;
     let mut server = Http::start(&crib, "");
     let run = server.ask("POST /v1/runs", Some(&json!({"input": "Let the helper work."}))).json();
     let path = path(&run);
-    let decide = |server: &Http, tool: &str, decision: &Value| {
+    let decide = |server: &Http, decision: &Value| {
         let list = server.ask("GET /v1/approvals", None).json();
         let waiting = &list["approvals"][0];
         assert_eq!(
             (&waiting["tool"], list["approvals"].as_array().map(Vec::len)),
-            (&json!(tool), Some(1))
+            (&json!("new_task"), Some(1))
         );
         let call = waiting["id"].as_str().expect("an id");
         let decided = server.ask(&format!("POST /v1/approvals/{call}"), Some(decision));
         assert_eq!(decided.status, 200, "{}", decided.body);
     };
     assert!(helper.requests().is_empty(), "nothing begins before");
-    decide(&server, "new_task", &json!({"decision": "approve"}));
+    decide(&server, &json!({"decision": "approve"}));
     // The task is begun by whoever continues the run, also after a restart.
     server.server.signal("KILL");
     server.server.ended();
     drop(server);
     let server = Http::start(&crib, "");
     let run = server.ask(&format!("POST {path}/resume"), None).json();
-    assert_eq!(
-        (&run["status"], &run["waiting"][0]["tool"]),
-        (&json!("requires_action"), &json!("multi_agent")),
-        "{run}"
-    );
-    assert!(
-        model.requests()[1].text.contains("The helper is done."),
-        "{}",
-        model.requests()[1].text
-    );
+    let waits = (&run["status"], &run["waiting"][0]["tool"]);
+    assert_eq!(waits, (&json!("requires_action"), &json!("new_task")), "{run}");
+    let told = &model.requests()[1].text;
+    assert!(told.contains("The helper is done."), "{told}");
     assert_eq!(helper.requests().len(), 1);
-    decide(&server, "multi_agent", &json!({"decision": "approve"}));
+    decide(&server, &json!({"decision": "deny", "message": "Not now."}));
     let run = server.ask(&format!("POST {path}/resume"), None).json();
-    assert_eq!(
-        (&run["status"], &run["waiting"][0]["tool"]),
-        (&json!("requires_action"), &json!("new_task")),
-        "{run}"
-    );
-    assert!(model.requests()[3].text.contains("I have helped."), "{}", model.requests()[3].text);
-    decide(&server, "new_task", &json!({"decision": "deny", "message": "Not now."}));
-    let run = server.ask(&format!("POST {path}/resume"), None).json();
-    assert_eq!(
-        (&run["status"], &run["text"]),
-        (&json!("completed"), &json!("It is done.")),
-        "{run}"
-    );
-    assert!(model.requests()[4].text.contains("Not now."));
+    let ended = (&run["status"], &run["text"]);
+    assert_eq!(ended, (&json!("completed"), &json!("It is done.")), "{run}");
+    assert!(model.requests()[2].text.contains("Not now."));
     assert_eq!(helper.requests().len(), 1, "it was denied");
-    assert_eq!(run["usage"]["turns"], 6, "with those of the helpers: {run}");
+    assert_eq!(run["usage"]["turns"], 4, "with that of the helper: {run}");
 }

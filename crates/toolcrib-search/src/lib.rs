@@ -20,6 +20,8 @@ mod near;
 mod ranked;
 
 pub use near::{Fingerprints, MAX_QUERY, MAX_SUGGESTIONS, near_names, near_names_among};
-pub use ranked::{Document, Field, Index, MAX_DOCUMENTS, Match, Parameter, Searchable, Weights};
+pub use ranked::{
+    Document, Field, Index, MAX_DOCUMENTS, MAX_QUESTION, Match, Parameter, Searchable, Weights,
+};
 #[cfg(feature = "embeddings")]
 pub use ranked::{Embedder, HybridIndex};

@@ -159,6 +159,24 @@ fn a_word_of_a_much_longer_name_does_not_suggest_it() {
 }
 
 #[test]
+fn a_name_with_another_word_among_the_same_ones_is_suggested_if_nothing_is_nearer() {
+    let names = ["calculate_final_speed", "calculate_distance", "final_report", "send_mail"];
+    for query in ["compute_final_speed", "computeFinalSpeed", "final_speed_estimate"] {
+        assert_eq!(near_names(query, names), ["calculate_final_speed"], "{query}");
+        let kept = Fingerprints::of(names);
+        assert_eq!(near_names_among(query, &kept, |at| Some(names[at])), ["calculate_final_speed"]);
+    }
+    // A mistyped name is nearer.
+    assert_eq!(near_names("compute_final_sped", ["compute_final_speed", names[0]]).len(), 1);
+    // One word, short words, and words of many names suggest nothing.
+    assert!(near_names("compute_speed", ["calculate_speed"]).is_empty());
+    assert!(near_names("get_user_settings", ["get_user_profile"]).is_empty());
+    let many: Vec<String> =
+        (b'a'..=b'd').map(|it| format!("read{0}{0}_final_speed", char::from(it))).collect();
+    assert!(near_names("write_final_speed", many.iter().map(String::as_str)).is_empty());
+}
+
+#[test]
 fn property_names_beyond_ascii_are_found() {
     let properties = ["größe", "länge", "имя_файла"];
     assert_eq!(near_names("grösse", properties), ["größe"]);

@@ -171,6 +171,20 @@ impl Walk {
         done
     }
 
+    /// [`within`](Self::within), without the notes of a step that is refused.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        segments: &[&str],
+        step: impl FnOnce(&mut Self) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let notes = self.notes.len();
+        let done = self.within(segments, step);
+        if done.is_err() {
+            self.notes.truncate(notes);
+        }
+        done
+    }
+
     pub(crate) fn at_root(&self) -> bool {
         self.path.is_empty()
     }

@@ -90,6 +90,15 @@ impl Fingerprint {
         lengths <= limit as u64 && differing.count_ones() as usize <= 2 * limit
     }
 
+    /// Whether two words of one name may be words of the other. Two different words have four bits, or seldom three; two
+    /// words with fewer are not found.
+    #[inline]
+    pub(super) const fn may_share_two_words(self, other: Self) -> bool {
+        let common = self.words & other.words;
+        let without_one = common & common.wrapping_sub(1);
+        without_one & without_one.wrapping_sub(1) != 0
+    }
+
     /// Whether all words of one name may be words of the other.
     #[inline]
     pub(super) const fn shares_words(self, other: Self) -> bool {

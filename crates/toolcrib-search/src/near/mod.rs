@@ -10,6 +10,7 @@
 //! | 3 + 2 × d | the same, after a namespace is removed from the query | `mcp__fs__read_file` → `read_file` |
 //! | 3 | the query has more words | `read_file_tool` → `read_file` |
 //! | 5 | the candidate has more words, and at most two others do too | `disk` → `disk_usage` |
+//! | 7 | two words of at least three are the same, with half of the letters; only if there is nothing nearer, and at most three names are like this | `compute_final_speed` → `calculate_final_speed` |
 //!
 //! So one wrong letter counts as more likely than a whole extra word, which counts as more likely than two wrong
 //! letters. Candidates of equal cost are ordered by the difference in length, then by name.
@@ -53,12 +54,22 @@ pub const MAX_QUERY: usize = 256;
 pub fn near_names<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let Some(query) = Query::new(query) else { return Vec::new() };
     let mut ranking = Ranking::new();
-    for name in candidates {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    for &name in &candidates {
         let fingerprint = Fingerprint::of_letters(name);
         if query.may_match(fingerprint)
             && let Some(nearness) = query.nearness(name, fingerprint)
         {
             ranking.offer(nearness, name);
+        }
+    }
+    if ranking.is_empty() && query.has_words_to_share() {
+        let may_share =
+            |name: &&&str| query.fingerprint().may_share_two_words(Fingerprint::of(name));
+        for name in candidates.iter().filter(may_share) {
+            if let Some(nearness) = query.shared(name) {
+                ranking.offer(nearness, name);
+            }
         }
     }
     ranking.into_names()
@@ -91,6 +102,15 @@ pub fn near_names_among<'a>(
             ranking.offer(nearness, name);
         }
     });
+    if ranking.is_empty() && query.has_words_to_share() {
+        fingerprints.that_may_share_words(&query, |at| {
+            if let Some(name) = name(at)
+                && let Some(nearness) = query.shared(name)
+            {
+                ranking.offer(nearness, name);
+            }
+        });
+    }
     ranking.into_names()
 }
 

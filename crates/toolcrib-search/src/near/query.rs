@@ -3,7 +3,7 @@
 use super::distance::{MAX_PATTERN, Pattern};
 use super::fingerprint::{Fingerprint, QueryMask};
 use super::ranking::{NearnessKey, SpellingMatch};
-use super::words::{Overlap, letters, overlap, without_namespace, words};
+use super::words::{Overlap, letters, overlap, shared_words, without_namespace, words};
 use super::{MAX_QUERY, typo_limit};
 
 /// The fewest letters that common words must have: `get`, `of` and `id` are in half of all names.
@@ -11,6 +11,8 @@ const MIN_SHARED: usize = 4;
 /// The common words must make up at least one in this many letters of the longer name: `city` suggests `city_weather`,
 /// but not `get_current_weather_forecast_for_city`.
 const MIN_SHARE: usize = 4;
+/// The fewest words that must be shared if each name has others, too. They must make up half of the longer name's letters.
+const MIN_SHARED_WORDS: usize = 2;
 /// The longest name that a mistyped query can stand for, in letters.
 const MAX_SPELLED: usize = MAX_PATTERN + typo_limit(MAX_PATTERN);
 
@@ -103,6 +105,22 @@ impl<'q> Query<'q> {
             spelled.into_iter().chain(wording).min_by_key(|it| it.cost())
         }?;
         Some(NearnessKey { reading, left_over: self.letters.abs_diff(len) })
+    }
+
+    /// Whether some of its words may be others than those that were meant: two are right, and there are more.
+    pub(super) fn has_words_to_share(&self) -> bool {
+        self.words.len() > MIN_SHARED_WORDS
+    }
+
+    /// How near `name` is by the words that both have, though each has others, too.
+    pub(super) fn shared(&self, name: &str) -> Option<NearnessKey> {
+        let (count, shared) = shared_words(&self.words, name);
+        let longer = self.letters.max(letters(name).count());
+        let is_near = count >= MIN_SHARED_WORDS && 2 * shared >= longer && name != self.text;
+        is_near.then(|| NearnessKey {
+            reading: SpellingMatch::WordsShared,
+            left_over: longer - shared,
+        })
     }
 
     /// Reads the query as the mistyped name.

@@ -15,6 +15,8 @@ pub(super) enum SpellingMatch {
     WordsAdded,
     /// The query has some of the words of the name.
     WordsMissing,
+    /// Each has words that the other lacks, and most letters are in words of both.
+    WordsShared,
 }
 
 impl SpellingMatch {
@@ -26,6 +28,7 @@ impl SpellingMatch {
             Self::Namespaced { wrong } => 3 + 2 * wrong,
             Self::WordsAdded => 3,
             Self::WordsMissing => 5,
+            Self::WordsShared => 7,
         }
     }
 }
@@ -42,7 +45,7 @@ pub(super) struct NearnessKey {
 /// The most likely names so far.
 pub(super) struct Ranking<'a> {
     best: Shortlist<'a>,
-    /// A separate list, because it counts only while it is short: a word in many names suggests none of them.
+    /// A separate list, because it counts only while it is short: words in many names suggest none of them.
     words_missing: Shortlist<'a>,
 }
 
@@ -58,10 +61,15 @@ impl<'a> Ranking<'a> {
     /// Considers a name. The order of offers and repeated offers make no difference.
     pub(super) fn offer(&mut self, nearness: NearnessKey, name: &'a str) {
         let list = match nearness.reading {
-            SpellingMatch::WordsMissing => &mut self.words_missing,
+            SpellingMatch::WordsMissing | SpellingMatch::WordsShared => &mut self.words_missing,
             _ => &mut self.best,
         };
         list.insert((nearness.reading.cost(), nearness.left_over, name));
+    }
+
+    /// Whether no name was near.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.best.places.is_empty() && self.words_missing.places.is_empty()
     }
 
     /// The names, most likely first.

@@ -52,6 +52,15 @@ impl Fingerprints {
         }
     }
 
+    /// Calls `each` with the positions of the names that may share two words with the query.
+    pub(super) fn that_may_share_words(&self, query: &Query<'_>, mut each: impl FnMut(usize)) {
+        for (at, (&letters, &words)) in self.letters.iter().zip(&self.words).enumerate() {
+            if query.fingerprint().may_share_two_words(Fingerprint { letters, words }) {
+                each(at);
+            }
+        }
+    }
+
     fn sift<const SPELLINGS: usize>(
         &self,
         query: &Query<'_>,

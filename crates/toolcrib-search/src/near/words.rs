@@ -71,6 +71,23 @@ pub(super) fn overlap(query: &[&str], name: &str) -> Option<Overlap> {
     }
 }
 
+/// How many words of a query `name` has, too, and how many letters they have. Words of the query after the 128th do not
+/// count.
+pub(super) fn shared_words(query: &[&str], name: &str) -> (usize, usize) {
+    let mut taken = 0_u128;
+    let mut shared = 0;
+    for word in words(name) {
+        let mut others = query.iter().take(128).enumerate();
+        let is_free = |at: usize| taken >> at & 1 == 0;
+        let partner = others.find(|(at, other)| is_free(*at) && other.eq_ignore_ascii_case(word));
+        if let Some((at, other)) = partner {
+            taken |= 1 << at;
+            shared += letters(other).count();
+        }
+    }
+    (taken.count_ones() as usize, shared)
+}
+
 /// A name without its namespace: the part after the last `__`, `.`, `/` or `:`.
 ///
 /// `None` if there is no namespace, or nothing after it.
@@ -83,7 +100,7 @@ pub(super) fn without_namespace(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Overlap, letters, overlap, without_namespace, words};
+    use super::{Overlap, letters, overlap, shared_words, without_namespace, words};
 
     #[test]
     fn names_split_into_words() {
@@ -120,6 +137,13 @@ mod tests {
     fn a_word_stands_for_one_word_only() {
         assert_eq!(overlap(&["file", "file"], "read_file"), None);
         assert_eq!(overlap(&["file", "file"], "file"), Some(Overlap::MoreInQuery));
+    }
+
+    #[test]
+    fn shared_words_are_counted_with_their_letters() {
+        assert_eq!(shared_words(&["compute", "final", "Speed"], "calculate_final_speed"), (2, 10));
+        assert_eq!(shared_words(&["file", "file"], "file"), (1, 4));
+        assert_eq!(shared_words(&["a", "b"], "c"), (0, 0));
     }
 
     #[test]

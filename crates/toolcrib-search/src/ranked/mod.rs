@@ -57,6 +57,7 @@ pub use document::Document;
 #[cfg(feature = "embeddings")]
 pub use hybrid::{Embedder, HybridIndex};
 pub use index::{Index, MAX_DOCUMENTS};
+pub use query::MAX_QUESTION;
 pub use weights::Weights;
 
 /// The searchable texts of a tool. Empty texts are ignored.
@@ -156,7 +157,7 @@ pub struct Match {
 impl Index {
     /// The tools that match a question's words, the best first, at most `limit`; among equals the lower position first.
     ///
-    /// Only the first 4,096 bytes of the question count, and the first 256 of its words and their synonyms.
+    /// Only the first [`MAX_QUESTION`] bytes of the question count, and the first 256 of its words and their synonyms.
     pub fn search(&self, question: &str, limit: usize) -> Vec<Hit> {
         self.search_among(question, limit, |_| true)
     }

@@ -5,8 +5,8 @@ use super::synonyms::synonyms;
 use super::weights::Weights;
 use super::word::{Word, each_stem};
 
-/// The longest question in bytes; the rest is ignored.
-pub(super) const MAX_QUERY: usize = 4_096;
+/// The longest question in bytes; a search ignores the rest.
+pub const MAX_QUESTION: usize = 4_096;
 
 /// The most words, including synonyms; the rest is ignored.
 const MAX_WORDS: usize = 256;
@@ -41,7 +41,7 @@ pub(super) struct QueryWord {
 
 impl Query {
     pub(super) fn new(text: &str, weights: &Weights) -> Self {
-        let mut end = text.len().min(MAX_QUERY);
+        let mut end = text.len().min(MAX_QUESTION);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -222,6 +222,6 @@ mod tests {
         let long = words.join(" ");
         let query = query(&long);
         assert!(query.wanted.len() <= MAX_WORDS && query.parts <= MAX_PARTS);
-        let _ = Query::new(&"é".repeat(MAX_QUERY), &Weights::default());
+        let _ = Query::new(&"é".repeat(MAX_QUESTION), &Weights::default());
     }
 }

@@ -82,8 +82,8 @@ pub(crate) trait Conversion<'a> {
         walk.within(&["items"], |walk| self.schema(items, walk)).map(Value::Object)
     }
 
-    /// The properties of an object schema sorted by name, without those that accept no value. `required` contains only
-    /// properties of the schema: see [`known_required`].
+    /// The properties of an object schema sorted by name, without those that accept no value: a tool works without an
+    /// optional one. `required` contains only properties of the schema: see [`known_required`].
     fn properties<'s>(
         &mut self,
         schema: &'s Object,
@@ -96,8 +96,19 @@ pub(crate) trait Conversion<'a> {
             if !is_required && source == &Value::Bool(false) {
                 continue;
             }
-            let converted = walk.within(&["properties", name], |walk| self.schema(source, walk))?;
-            properties.push(Property { name, source, is_required, converted });
+            let place = ["properties", name];
+            match walk.attempt(&place, |walk| self.schema(source, walk)) {
+                Ok(converted) => {
+                    properties.push(Property { name, source, is_required, converted });
+                }
+                Err(refused) if !is_required && refused.reason == Reason::AdmitsNothing => {
+                    walk.within(&place, |walk| {
+                        walk.note("no value fits, so the parameter is left out");
+                        Ok(())
+                    })?;
+                }
+                Err(refused) => return Err(refused),
+            }
         }
         Ok(properties)
     }

@@ -294,3 +294,71 @@ fn a_long_description_is_cut_for_openai_only() {
     let claude = export(declaration, Target::Anthropic);
     assert_eq!(claude.tools[0]["description"], long.as_str());
 }
+
+#[test]
+fn an_empty_text_is_in_no_enum_for_gemini() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "only": {"const": "", "description": "Nothing."},
+            "with_others": {"type": "string", "enum": ["", "a", "b"]},
+            "feed": {
+                "anyOf": [{"const": ""}, {"type": "string", "enum": ["world"]}, {"type": "integer"}],
+                "description": "Which.",
+                "default": "",
+            },
+        },
+    });
+    assert_eq!(
+        parameters(&schema, Target::Gemini)["properties"],
+        json!({
+            "only": {"type": "string", "description": "Nothing. (An empty text.)"},
+            "with_others": {
+                "type": "string",
+                "description": "(One of: \"a\", \"b\", or an empty text.)",
+            },
+            "feed": {"anyOf": [
+                {"type": "string", "description": "Which. (An empty text.) (default: \"\")"},
+                {"type": "string", "enum": ["world"], "description": "Which."},
+                {"type": "integer", "description": "Which."},
+            ]},
+        })
+    );
+    let notes = exported(&schema, Target::Gemini).notes;
+    assert!(notes.iter().any(|note| note.at == "/properties/only" && note.restated), "{notes:?}");
+}
+
+#[test]
+fn an_optional_parameter_that_no_value_fits_is_left_out_with_a_note() {
+    let never = json!({"type": "boolean", "enum": ["True", "False", "dontcare"]});
+    let inside = json!({"type": "object", "properties": {"b": never}, "required": ["b"]});
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": never, "kept": {"type": "string"}, "object": inside},
+        "required": ["kept"],
+    });
+    for target in [Target::Gemini, Target::OpenAiStrict] {
+        let export = exported(&schema, target);
+        let known = parameters(&schema, target)["properties"].clone();
+        let names: Vec<&String> = known.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["kept"], "{target}");
+        let left_out: Vec<&str> = export
+            .notes
+            .iter()
+            .filter(|note| note.text.contains("left out") && !note.restated)
+            .map(|note| note.at.as_str())
+            .collect();
+        assert!(left_out.contains(&"/properties/a"), "{target}: {left_out:?}");
+        assert!(left_out.contains(&"/properties/object"), "{target}: {left_out:?}");
+    }
+    // A tool cannot be called without a required one.
+    let required = json!({"type": "object", "properties": {"a": never}, "required": ["a"]});
+    for target in [Target::Gemini, Target::OpenAiStrict] {
+        assert_eq!(reason(&required, target), Reason::AdmitsNothing, "{target}");
+    }
+    // Gemini has no objects without properties.
+    let hollow = json!({"type": "object", "properties": {"b": never}});
+    let schema = json!({"type": "object", "properties": {"o": hollow, "c": {"type": "string"}}});
+    let known = parameters(&schema, Target::Gemini);
+    assert_eq!(known["properties"], json!({"c": {"type": "string"}}));
+}

@@ -35,7 +35,6 @@ pub(super) static DEFINITION: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
                     "type": "string",
                     "description": "What the tool should do, such as: used space of disks.",
                     "minLength": 1,
-                    "maxLength": 1000,
                 },
                 "limit": {
                     "type": "integer",
@@ -93,12 +92,13 @@ impl Tool for ToolSearch {
             let mut found = cx.search(&asked.query, asked.limit + FAMILY);
             found.retain(|tool| !is_meta(tool.name()));
             found.truncate(asked.limit);
-            Ok(ToolOutcome::Done(answer(&found)))
+            let is_cut = asked.query.len() > toolcrib_search::MAX_QUESTION;
+            Ok(ToolOutcome::Done(answer(&found, is_cut)))
         })
     }
 }
 
-fn answer(found: &[Arc<ToolDefinition>]) -> ToolOutput {
+fn answer(found: &[Arc<ToolDefinition>], is_cut: bool) -> ToolOutput {
     let mut text = String::new();
     let mut tools: Vec<Value> = Vec::with_capacity(found.len());
     for tool in found {
@@ -113,6 +113,13 @@ fn answer(found: &[Arc<ToolDefinition>]) -> ToolOutput {
             text,
             "[{} tools; {TOOL_DESCRIBE} shows which arguments a tool takes]",
             found.len()
+        );
+    }
+    if is_cut {
+        let _ = write!(
+            text,
+            "\n[Only the first {} bytes of the query were read. A few words are enough.]",
+            toolcrib_search::MAX_QUESTION
         );
     }
     ToolOutput::from(text).with_data(json!({"tools": tools}))

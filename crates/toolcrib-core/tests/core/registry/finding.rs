@@ -99,6 +99,22 @@ async fn tools_are_found_described_and_called_by_tools() {
 }
 
 #[tokio::test]
+async fn a_long_question_is_cut_and_not_refused() {
+    let turn = turn(with_meta());
+    let long = format!("used space of disks {}", "é, and so on, ".repeat(1_000));
+    let search = call(&turn, TOOL_SEARCH, json!({"query": long, "limit": 1})).await;
+    assert!(search.is_success(), "{}", search.text());
+    assert!(search.text().starts_with("disk_usage: Show used space."), "{}", search.text());
+    assert!(
+        search.text().ends_with(
+            "[Only the first 4096 bytes of the query were read. A few words are enough.]"
+        )
+    );
+    let fits = call(&turn, TOOL_SEARCH, json!({"query": "disks ".repeat(600)})).await;
+    assert!(fits.is_success() && !fits.text().contains("Only the first"), "{}", fits.text());
+}
+
+#[tokio::test]
 async fn the_tools_that_find_others_do_not_find_themselves() {
     let turn = turn(with_meta());
     let query = json!({"query": "search, describe and call a tool by its name", "limit": 20});

@@ -53,7 +53,23 @@ pub(super) fn list_options(
     match (kind, fitting.as_slice()) {
         (_, []) => return false,
         ("string", fitting) => {
-            converted.insert("enum".to_owned(), json!(fitting));
+            let is_written = |option: &&&Value| option.as_str() != Some("");
+            let written: Vec<&&Value> = fitting.iter().filter(is_written).collect();
+            if written.len() == fitting.len() {
+                converted.insert("enum".to_owned(), json!(fitting));
+            } else {
+                // Gemini refuses a whole request in which an enum has an empty text.
+                walk.restate("an enum with an empty text is listed in the description");
+                let list: Vec<String> =
+                    written.iter().map(|option| canonical_json(option)).collect();
+                add_words(
+                    converted,
+                    &match list.join(", ") {
+                        list if list.is_empty() => "(An empty text.)".to_owned(),
+                        list => format!("(One of: {list}, or an empty text.)"),
+                    },
+                );
+            }
         }
         ("integer" | "number", [only]) => {
             converted.insert("minimum".to_owned(), (*only).clone());
@@ -98,8 +114,25 @@ pub(super) fn any_of(branches: Vec<Object>) -> Object {
 /// Puts the annotations of the place before those of the schema there.
 pub(super) fn annotate(converted: &mut Object, annotations: &Object, walk: &mut Walk) {
     if let Some(Value::Array(branches)) = converted.get_mut("anyOf") {
-        for branch in branches.iter_mut().filter_map(Value::as_object_mut) {
-            annotate(branch, annotations, walk);
+        let mut others = annotations.clone();
+        let default = others.remove("default");
+        // The first branch that the default fits names it, not all of them.
+        let fits = |branch: &Value| {
+            let listed = branch.get("enum").and_then(Value::as_array);
+            default.as_ref().is_some_and(|default| {
+                branch
+                    .get("type")
+                    .and_then(Value::as_str)
+                    .is_some_and(|kind| is_of(default, &[kind.to_owned()]))
+                    && listed.is_none_or(|listed| listed.contains(default))
+            })
+        };
+        let first = branches.iter().position(fits);
+        for (at, branch) in branches.iter_mut().enumerate() {
+            let own = if first == Some(at) { annotations } else { &others };
+            if let Some(branch) = branch.as_object_mut() {
+                annotate(branch, own, walk);
+            }
         }
         return;
     }

@@ -234,6 +234,10 @@ impl Gemini<'_> {
             .into_iter()
             .map(|property| (property.name.to_owned(), Value::Object(property.converted)))
             .collect();
+        // Gemini refuses objects without properties.
+        if named.is_empty() && !walk.at_root() {
+            return Err(walk.refuse(Reason::AdmitsNothing));
+        }
         if !required.is_empty() {
             required.sort_unstable();
             converted.insert("required".to_owned(), json!(required));

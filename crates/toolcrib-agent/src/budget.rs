@@ -183,7 +183,7 @@ pub struct Spent {
 
 impl Spent {
     /// Adds what a sub-agent has used, except for its time.
-    pub(crate) fn add_child(&mut self, child: &Self) {
+    pub(crate) fn add_sub_agent(&mut self, child: &Self) {
         self.turns = self.turns.saturating_add(child.turns);
         self.calls = self.calls.saturating_add(child.calls);
         self.add_usage(&child.usage);
@@ -193,7 +193,7 @@ impl Spent {
 
     /// Adds all that was used at another time.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.add_child(other);
+        self.add_sub_agent(other);
         self.time = self.time.saturating_add(other.time);
     }
 

@@ -14,9 +14,9 @@ use toolcrib_tool::{CallId, ToolResult};
 use toolcrib_wire::model::{Item, ModelItem, StopReason, Usage, View};
 
 use crate::budget::{Budget, Cost, Limit};
-use crate::children::{ChildEnd, ParentCall};
 use crate::request::ClientRequest;
 use crate::run::Outcome;
+use crate::sub_agents::{ParentCall, SubAgentEnd};
 
 /// The version of the journal's format that this program writes. It reads this one and earlier ones.
 pub const FORMAT: u32 = 1;
@@ -228,7 +228,7 @@ pub enum JournalEntry {
         /// That call.
         call: CallId,
         /// How it ended.
-        end: Box<ChildEnd>,
+        end: Box<SubAgentEnd>,
     },
     /// The run was paused. It continues when it is resumed.
     Paused {

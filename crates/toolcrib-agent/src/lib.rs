@@ -3,7 +3,6 @@
 
 mod agent;
 pub mod budget;
-pub mod children;
 mod compaction;
 mod entry;
 mod guard;
@@ -12,6 +11,7 @@ pub mod model;
 mod request;
 mod retry;
 pub mod run;
+pub mod sub_agents;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,

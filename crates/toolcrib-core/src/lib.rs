@@ -55,7 +55,7 @@ pub use crate::observability::remote_trace::{FollowTrace, RemoteTrace};
 pub use crate::observability::statistics::{
     OTHER_TOOLS, Statistics, ToolStatistics, UNKNOWN_TOOLS,
 };
-pub use crate::output::redaction::redact;
+pub use crate::output::sensitive_arguments::redact;
 pub use crate::settings::ExecutorConfig;
 pub use crate::testing::mock::{Mock, MockCall};
 pub use crate::toolset::pattern::{AnnotationPattern, Pattern, SourcePattern};

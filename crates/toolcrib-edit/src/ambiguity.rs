@@ -4,10 +4,10 @@ use std::fmt;
 use std::ops::Range;
 
 use super::change::LineRange;
-use super::level::Level;
 use super::lines::{LineCounter, eol_at, eol_before, line_end_within, line_start_within, trim};
 use super::locate::{self, Found};
 use super::show::clip;
+use super::tolerance::Level;
 
 /// The most places that are shown.
 const SHOWN: usize = 5;

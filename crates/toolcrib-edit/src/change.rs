@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::level::Level;
 use super::lines::{LineCounter, LinePosition, eol_before};
 use super::merge::Splice;
 use super::refusal::Refusal;
 use super::show;
+use super::tolerance::Level;
 
 /// Lines of a file, both ends included; the first line is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

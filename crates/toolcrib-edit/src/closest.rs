@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::change::LineRange;
+use super::character_folding;
 use super::diff::{Hunk, hunks};
-use super::fold;
 use super::lines::{LineCounter, LinePosition, line_end_within, line_start_within, pieces, trim};
 use super::show::{clip, visible};
 
@@ -79,7 +79,10 @@ fn compared(window: &[u8], source: &str, first: usize) -> String {
     for Hunk { old: file, new: source, equal } in hunks(old, new) {
         // Lines that differ only in blanks show their blanks.
         let blanks = |lines: &[&[u8]]| -> Vec<String> {
-            lines.iter().map(|line| fold::fold(&String::from_utf8_lossy(line))).collect()
+            lines
+                .iter()
+                .map(|line| character_folding::fold(&String::from_utf8_lossy(line)))
+                .collect()
         };
         let only_blanks = !equal && blanks(&old[file.clone()]) == blanks(&new[source.clone()]);
         let row = |line: &[u8]| {

@@ -1,16 +1,14 @@
 #![doc = include_str!("docs/edit.md")]
 #![forbid(unsafe_code)]
 
-mod already;
+mod already_made;
 mod ambiguity;
 mod cause;
 mod change;
+mod character_folding;
 mod closest;
 mod diff;
-mod early;
-mod fold;
-mod indent;
-mod level;
+mod edits_of_one_file;
 mod lines;
 mod locate;
 mod merge;
@@ -18,18 +16,20 @@ mod nesting;
 mod no_match;
 mod pattern;
 mod refusal;
-mod several;
+mod refusals_without_the_file;
+mod reindentation;
 mod show;
+mod tolerance;
 
 pub use ambiguity::{Ambiguity, Candidate};
 pub use cause::Cause;
 pub use change::{Change, LineRange};
 pub use closest::Closest;
-pub use level::Level;
+pub use edits_of_one_file::{AppliedEdits, EditEffect, RejectedEdit, apply};
 pub use merge::Splice;
 pub use no_match::NoMatch;
 pub use refusal::Refusal;
-pub use several::{AppliedEdits, EditEffect, RejectedEdit, apply};
+pub use tolerance::Level;
 
 use std::ops::Range;
 
@@ -80,10 +80,11 @@ impl<'a> Edit<'a> {
     ///
     /// A [`Refusal`], with which a model can correct its call.
     pub fn find(&self, file: &[u8]) -> Result<Change, Refusal> {
-        early::check(self.source, self.target)?;
+        refusals_without_the_file::check(self.source, self.target)?;
         let keep = if self.replace_all || self.near_line.is_some() { usize::MAX } else { KEPT };
         let source = self.source.as_bytes();
-        let pattern = Pattern::new(source).filter(|_| !early::is_blank(self.source));
+        let pattern =
+            Pattern::new(source).filter(|_| !refusals_without_the_file::is_blank(self.source));
         let exact = locate::exact(file, source, keep);
         let Some(pattern) = pattern else {
             // Blanks alone are not enough to choose a place.

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use super::character_folding;
 use super::diff::{Hunk, hunks};
-use super::fold;
-use super::indent::{Reindenter, indent};
-use super::level::Level;
 use super::lines::{Piece, eol_at, eol_before, eol_near, line_end, line_start, pieces, trim};
 use super::locate::Found;
 use super::pattern::Pattern;
+use super::reindentation::{Reindenter, indent};
+use super::tolerance::Level;
 
 /// A replacement for a part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,13 +44,14 @@ pub(super) fn within_line(
     place: &Range<usize>,
 ) -> Splice {
     let mut place = place.clone();
-    let blanks = |text: &[u8]| std::str::from_utf8(text).map_or(0, fold::indent_len);
+    let blanks = |text: &[u8]| std::str::from_utf8(text).map_or(0, character_folding::indent_len);
     let before = blanks(source);
     if before > 0 && target.starts_with(&source[..before]) {
         place.start += blanks(&file[place.clone()]);
         (source, target) = (&source[before..], &target[before..]);
     }
-    let shown = |text: &[u8]| std::str::from_utf8(text).map_or(text.len(), fold::shown_len);
+    let shown =
+        |text: &[u8]| std::str::from_utf8(text).map_or(text.len(), character_folding::shown_len);
     let after = &source[shown(source)..];
     if !after.is_empty() && target.ends_with(after) {
         place.end = place.start + shown(&file[place.clone()]);
@@ -159,7 +160,9 @@ impl MergeLines<'_> {
                 Level::Indentation => trim(source.text) == trim(file.text),
                 Level::Folded => {
                     match (std::str::from_utf8(source.text), std::str::from_utf8(file.text)) {
-                        (Ok(source), Ok(file)) => fold::folds_to(file, &fold::fold(source)),
+                        (Ok(source), Ok(file)) => {
+                            character_folding::folds_to(file, &character_folding::fold(source))
+                        }
                         _ => false,
                     }
                 }
@@ -280,7 +283,7 @@ impl<'a> LineEdges<'a> {
     fn is_blank(&self, text: &[u8]) -> bool {
         trim(text).is_empty()
             || (self.found.level == Level::Folded
-                && std::str::from_utf8(text).is_ok_and(fold::is_blank))
+                && std::str::from_utf8(text).is_ok_and(character_folding::is_blank))
     }
 }
 

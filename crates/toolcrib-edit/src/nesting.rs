@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::indent::indent;
-use super::level::Level;
 use super::lines::{Piece, pieces, trim};
+use super::reindentation::indent;
+use super::tolerance::Level;
 
 /// Up to this many different indentations are compared each with each; of more, only neighbours.
 const COMPARED: usize = 64;

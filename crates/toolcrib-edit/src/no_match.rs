@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::already;
+use super::already_made;
 use super::cause::{self, Cause};
 use super::change::LineRange;
 use super::closest::{self, Closest};
@@ -23,7 +23,7 @@ pub struct NoMatch {
 
 impl NoMatch {
     pub(super) fn new(file: &[u8], source: &str, target: &str) -> Self {
-        let already = already::find(file, source, target);
+        let already = already_made::find(file, source, target);
         let range = closest::find(file, source);
         let causes = cause::diagnose(file, source, range.as_ref());
         let closest = range.map(|range| Closest::new(file, source, &range));
@@ -37,7 +37,7 @@ impl NoMatch {
         Self {
             closest: Some(Closest::new(file, source, place)),
             causes: vec![Cause::Nesting],
-            already: already::find(file, source, target),
+            already: already_made::find(file, source, target),
             empty_file: false,
         }
     }

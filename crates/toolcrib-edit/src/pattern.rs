@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::level::Level;
 use super::lines::{Piece, pieces, trim};
+use super::tolerance::Level;
 
 /// The lines of the source.
 pub(super) struct Pattern<'a> {

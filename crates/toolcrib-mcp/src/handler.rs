@@ -29,7 +29,7 @@ use crate::notify::notifier::{RecordedChanges, SessionListener};
 use crate::notify::subscriptions::Subscriptions;
 use crate::session::connection::Connection;
 use crate::session::http::session;
-use crate::session::registry::SessionRegistry;
+use crate::session::limits::SessionRegistry;
 use crate::transport::revision;
 
 /// Keeps `rmcp`'s trait off the public type.

@@ -15,7 +15,7 @@ pub mod upstream;
 pub use crate::call::tasks::{
     EndedTask, FoundTask, FoundTaskState, StoredTask, TaskOptions, TaskStore, TaskStoreError,
 };
-pub use crate::session::registry::McpSessions;
+pub use crate::session::limits::McpSessions;
 pub use crate::transport::http::{McpBody, McpHttpOptions, McpHttpService};
 pub use error::McpError;
 pub use server::{McpOptions, McpServer};

@@ -7,8 +7,8 @@ use toolcrib_wire::model::{Input, Item, Role};
 
 use super::driver::Driver;
 use crate::JournalEntry;
-use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::run::{FailureReason, Outcome};
+use crate::sub_agents::tools::ATTEMPT_COMPLETION;
 
 /// How many answers in words are refused with a reminder; the next one fails the run.
 const MAX_REFUSED: u32 = 2;

@@ -14,11 +14,11 @@ use toolcrib_tool::{DefinitionError, Layer, Source};
 use super::{Agent, AgentEvent, AgentState, EventListener};
 use crate::LostCalls;
 use crate::budget::Budget;
-use crate::children::SubAgentLimits;
-use crate::children::tools::completion;
 use crate::compaction::Compaction;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
+use crate::sub_agents::SubAgentLimits;
+use crate::sub_agents::tools::completion;
 
 /// Builds an [`Agent`].
 pub struct AgentBuilder {
@@ -175,7 +175,7 @@ impl AgentBuilder {
     /// Adds an agent to which the model can give tasks with `new_task`, under its name. It works for this agent's
     /// identity, with at most this agent's tools and rights; its model, instructions, budget, compaction and
     /// toolset are its own, and the agents that it starts, if it has any.
-    /// The executor needs a store of suspended calls and [the tools](crate::children::tools::entries).
+    /// The executor needs a store of suspended calls and [the tools](crate::sub_agents::tools::entries).
     #[must_use]
     pub fn sub_agent(mut self, agent: Agent) -> Self {
         self.agents.insert(agent.0.name.clone(), agent);

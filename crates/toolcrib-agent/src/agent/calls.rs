@@ -15,9 +15,9 @@ use toolcrib_tool::{CallId, ToolCall, ToolResult};
 use super::asking::sleep_for;
 use super::driver::Driver;
 use super::{AgentError, AgentEvent};
-use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::entry::{JournalEntry, PlannedCall, StartedCall};
 use crate::run::{after_asking, lost};
+use crate::sub_agents::tools::ATTEMPT_COMPLETION;
 
 /// Why somebody is asked about a call that ran when a process ended.
 const LOST: &str = "it ran when the process of its run ended, and whether it has taken effect is not known: approve it only if \

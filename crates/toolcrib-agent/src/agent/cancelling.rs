@@ -12,9 +12,9 @@ use toolcrib_tool::BoxFuture;
 use super::control::RunControl;
 use super::driver::Driver;
 use super::{Agent, AgentError, AgentState, RunReport};
-use crate::children::{is_group, tasks};
 use crate::entry::JournalEntry;
 use crate::journal;
+use crate::sub_agents::{is_group, tasks};
 
 /// How often the journal is asked for a request.
 const EVERY: Duration = Duration::from_millis(500);

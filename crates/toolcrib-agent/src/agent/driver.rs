@@ -19,10 +19,10 @@ use super::request::SentConversation;
 use super::steering::OpenInbox;
 use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
-use crate::children::ParentCall;
 use crate::entry::{FORMAT, JournalEntry, JournalRow};
 use crate::journal::entry_of;
 use crate::run::{AgentRun, Outcome, RunState, Step};
+use crate::sub_agents::ParentCall;
 
 /// Drives one run.
 pub(super) struct Driver<'a> {

@@ -50,7 +50,7 @@ pub enum AgentError {
         name: String,
     },
     /// A sub-agent's run cannot go on, because agents of its depth may not be started.
-    #[error("{}", crate::children::tools::TOO_DEEP)]
+    #[error("{}", crate::sub_agents::tools::TOO_DEEP)]
     TooDeep,
     /// The system has no random numbers.
     #[error(transparent)]

@@ -10,7 +10,7 @@ use toolcrib_tool::ByteMask;
 use toolcrib_wire::model::{ModelEvent, ModelItem, View};
 
 use super::{AgentEvent, AgentState};
-use crate::children::tools::ATTEMPT_COMPLETION;
+use crate::sub_agents::tools::ATTEMPT_COMPLETION;
 use crate::{JournalEntry, JournalRow};
 
 /// A row without secrets, and its JSON. Rows are masked before they are applied, so that a resumed run equals the one

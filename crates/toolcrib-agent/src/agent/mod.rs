@@ -5,7 +5,6 @@ mod asking;
 mod builder;
 mod calls;
 mod cancelling;
-mod children;
 mod compaction;
 mod control;
 mod driver;
@@ -17,6 +16,7 @@ mod report;
 mod request;
 mod requests;
 mod steering;
+mod sub_agents;
 mod telemetry;
 mod waiting;
 
@@ -33,13 +33,13 @@ use toolcrib_tool::{BoxFuture, ToolDefinition};
 use toolcrib_wire::model::Item;
 
 use crate::budget::Budget;
-use crate::children::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK, new_task_of};
-use crate::children::{SubAgentLimits, is_group, tasks};
 use crate::compaction::Compaction;
 use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
+use crate::sub_agents::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK, new_task_of};
+use crate::sub_agents::{SubAgentLimits, is_group, tasks};
 use crate::{JournalEntry, JournalRow, LostCalls};
 use driver::Driver;
 use waiting::CallUpdate;
@@ -475,17 +475,17 @@ impl AgentState {
     fn report(&self, id: RunId, run: AgentRun) -> BoxFuture<'_, Result<RunReport, AgentError>> {
         Box::pin(async move {
             let depth = run.parent().map_or(0, |parent| parent.depth);
-            let mut children = Vec::new();
+            let mut sub_agents = Vec::new();
             for call in run.waiting().filter(|call| is_group(call)) {
                 for task in tasks(&id, depth, call)? {
                     let has_ended = run.child_end(&task.parent.call, task.parent.index).is_some();
                     if !has_ended && self.knows(&task.run).await? {
                         let child = self.load(&task.run).await?;
-                        children.push(self.report(task.run, child).await?);
+                        sub_agents.push(self.report(task.run, child).await?);
                     }
                 }
             }
-            Ok(RunReport::new(id, run, children))
+            Ok(RunReport::new(id, run, sub_agents))
         })
     }
 

@@ -5,8 +5,8 @@ use toolcrib_core::run::RunId;
 use toolcrib_core::suspension::{Suspension, SuspensionId};
 
 use crate::budget::Spent;
-use crate::children::is_group;
 use crate::run::{AgentRun, Outcome, RunState};
+use crate::sub_agents::is_group;
 
 /// Where a run stands, when nobody drives it any more.
 #[derive(Debug, Clone)]
@@ -14,12 +14,12 @@ pub struct RunReport {
     id: RunId,
     run: AgentRun,
     /// The runs of sub-agents for which calls wait.
-    children: Vec<Self>,
+    sub_agents: Vec<Self>,
 }
 
 impl RunReport {
-    pub(super) fn new(id: RunId, run: AgentRun, children: Vec<Self>) -> Self {
-        Self { id, run, children }
+    pub(super) fn new(id: RunId, run: AgentRun, sub_agents: Vec<Self>) -> Self {
+        Self { id, run, sub_agents }
     }
 
     /// The id of the run.
@@ -46,8 +46,8 @@ impl RunReport {
 
     /// The runs of the sub-agents for which calls wait, as far as they have begun. Each says
     /// [what it is for](AgentRun::parent).
-    pub fn children(&self) -> &[Self] {
-        &self.children
+    pub fn sub_agents(&self) -> &[Self] {
+        &self.sub_agents
     }
 
     /// How it ended, if it did.
@@ -66,7 +66,7 @@ impl RunReport {
     /// The calls that wait for somebody, in call order, and those of its sub-agents.
     pub fn waiting(&self) -> Box<dyn Iterator<Item = &Suspension> + '_> {
         let own = self.run.waiting().filter(|call| !is_group(call));
-        Box::new(own.chain(self.children.iter().flat_map(Self::waiting)))
+        Box::new(own.chain(self.sub_agents.iter().flat_map(Self::waiting)))
     }
 
     /// The run in which a call waits: this one or a sub-agent's.
@@ -74,13 +74,13 @@ impl RunReport {
         if self.run.waiting().any(|waiting| waiting.id() == call) {
             return Some(self);
         }
-        self.children.iter().find_map(|child| child.run_of(call))
+        self.sub_agents.iter().find_map(|child| child.run_of(call))
     }
 
     /// This run and those of its sub-agents.
     pub(super) fn all(&self) -> Vec<&Self> {
-        let children = self.children.iter().flat_map(Self::all);
-        std::iter::once(self).chain(children).collect()
+        let sub_agents = self.sub_agents.iter().flat_map(Self::all);
+        std::iter::once(self).chain(sub_agents).collect()
     }
 
     /// What it has used since it began or was continued by input after its end, as its limits count it.

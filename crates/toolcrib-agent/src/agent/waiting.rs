@@ -11,12 +11,12 @@ use toolcrib_tool::{
 
 use super::calls::finished;
 use super::cancelling::OutsideRequests;
-use super::children::CALL_ENDED;
 use super::driver::Driver;
+use super::sub_agents::CALL_ENDED;
 use super::{AgentError, RunReport};
-use crate::children::is_group;
 use crate::entry::JournalEntry;
 use crate::run::after_asking;
+use crate::sub_agents::is_group;
 
 /// What is done with the waiting calls of a run.
 pub(super) enum CallUpdate {

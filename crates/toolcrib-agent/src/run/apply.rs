@@ -13,10 +13,10 @@ use super::compaction::Compactions;
 use super::context::Context;
 use super::{AgentRun, FailureReason, Outcome, Phase, Refusal};
 use crate::budget::{Cost, Limit, Spent};
-use crate::children::ChildEnd;
 use crate::entry::{FORMAT, JournalEntry, JournalRow, StartedCall};
 use crate::guard::{LoopGuard, call_key};
 use crate::retry::LostAttempts;
+use crate::sub_agents::SubAgentEnd;
 
 /// The error for a row that cannot follow the rows before it. The run must not be used any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -435,7 +435,7 @@ impl AgentRun {
     }
 
     /// Adds the answer of a sub-agent, and what it has used. Siblings work at the same time, so the longest counts.
-    fn end_child(&mut self, id: &CallId, end: ChildEnd) -> Result<(), &'static str> {
+    fn end_child(&mut self, id: &CallId, end: SubAgentEnd) -> Result<(), &'static str> {
         let Phase::Calling { calls, .. } = &mut self.phase else {
             return Err("no call waits for sub-agents");
         };
@@ -447,7 +447,7 @@ impl AgentRun {
             return Err("the sub-agent has ended before");
         }
         let longest = call.ends.iter().map(|end| end.spent.time).max().unwrap_or_default();
-        self.spent.add_child(&end.spent);
+        self.spent.add_sub_agent(&end.spent);
         let longer = end.spent.time.saturating_sub(longest);
         self.spent.time = self.spent.time.saturating_add(longer);
         call.ends.push(end);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use toolcrib_core::suspension::Suspension;
 use toolcrib_tool::{CallId, ToolResult};
 
-use crate::children::ChildEnd;
 use crate::entry::{PlannedCall, StartedCall};
+use crate::sub_agents::SubAgentEnd;
 
 /// A call of the current round.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct RoundCall {
     /// Whether it was not run because it repeats earlier calls.
     pub(super) is_repetition: bool,
     /// The sub-agents that have ended, of a call that waits for some.
-    pub(super) ends: Vec<ChildEnd>,
+    pub(super) ends: Vec<SubAgentEnd>,
 }
 
 /// How far a call has come.

@@ -24,11 +24,11 @@ use toolcrib_wire::model::Item;
 
 use crate::JournalEntry;
 use crate::budget::{Budget, Limit, Spent};
-use crate::children::{ChildEnd, ParentCall};
 use crate::entry::{LostCalls, PlannedCall, StartedCall};
 use crate::guard::LoopGuard;
 use crate::request::RequestSettings;
 use crate::retry::LostAttempts;
+use crate::sub_agents::{ParentCall, SubAgentEnd};
 use calls::{CallState, RoundCall};
 use compaction::Compactions;
 use context::Context;
@@ -209,7 +209,7 @@ impl AgentRun {
     }
 
     /// How a sub-agent of a waiting call has ended, if it has.
-    pub(crate) fn child_end(&self, call: &CallId, index: usize) -> Option<&ChildEnd> {
+    pub(crate) fn child_end(&self, call: &CallId, index: usize) -> Option<&SubAgentEnd> {
         let call = self.calls().iter().find(|one| one.id == *call)?;
         call.ends.iter().find(|end| end.index == index)
     }

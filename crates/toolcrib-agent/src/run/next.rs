@@ -10,8 +10,8 @@ use super::compaction::ContextLimits;
 use super::{AgentRun, Outcome, Phase, Refusal, Step};
 use crate::JournalEntry;
 use crate::budget::Limit;
-use crate::children::tools::ATTEMPT_COMPLETION;
 use crate::guard::call_key;
+use crate::sub_agents::tools::ATTEMPT_COMPLETION;
 
 /// Rounds in which every call repeats earlier ones, after which the run pauses.
 const MAX_REPETITIONS: u32 = 2;

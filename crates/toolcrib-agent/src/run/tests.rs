@@ -180,6 +180,6 @@ fn amounts_beyond_what_can_be_counted_do_not_end_the_program() {
     let mut spent = crate::budget::Spent::default();
     (spent.usage.input, spent.calls, spent.time) = (u64::MAX, u32::MAX, Duration::MAX);
     let mut sum = spent.clone();
-    sum.add_child(&spent);
+    sum.add_sub_agent(&spent);
     assert_eq!((sum.usage.input, sum.calls), (u64::MAX, u32::MAX));
 }

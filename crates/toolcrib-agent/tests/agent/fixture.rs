@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcrib_agent::children::tools;
 use toolcrib_agent::model::{Endpoint, EndpointTimeouts, ModelClient};
+use toolcrib_agent::sub_agents::tools;
 use toolcrib_agent::{Agent, AgentBuilder, JournalEntry, RetryPolicy, RunReport};
 use toolcrib_core::suspension::{MemorySuspensions, SuspensionStore};
 use toolcrib_core::{Executor, Registry, Scratch, TurnOptions};

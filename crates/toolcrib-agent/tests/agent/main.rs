@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes to kill them")]
 
-mod children;
 mod compaction;
 mod completion;
 mod cuts;
@@ -19,6 +18,7 @@ mod restarts;
 mod shutdowns;
 mod steering;
 mod stopping;
+mod sub_agents;
 mod telemetry;
 mod waiting;
 mod wires;

@@ -19,7 +19,7 @@ use crate::call::nested::{Next, Repetition, RunningCall};
 use crate::call::pipeline;
 use crate::call::pipeline::Origin;
 use crate::events::EmitterHandle;
-use crate::events::masked_output::MaskedOutput;
+use crate::events::masked_stream::MaskedOutput;
 use crate::output::masking::Mask;
 use crate::registry::ToolSlot;
 use crate::suspension::{Grant, MadeCall, Suspension, Waiting};

@@ -5,7 +5,7 @@ mod channel;
 mod emitter;
 mod event;
 mod json;
-pub(crate) mod masked_output;
+pub(crate) mod masked_stream;
 mod outcome;
 mod status;
 mod stream;

@@ -1,7 +1,7 @@
-//! Output processing: masking, redaction, budgets, spilling.
+//! Output processing: masking of secrets, sensitive arguments, budgets, spilling.
 
 pub(crate) mod budget;
 pub(crate) mod excerpt;
 pub mod masking;
-pub(crate) mod redaction;
+pub(crate) mod sensitive_arguments;
 pub mod spill;

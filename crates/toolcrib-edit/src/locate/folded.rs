@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::{Found, LevelMatches, windows};
-use crate::fold::{fold, folds_to, is_blank};
-use crate::level::Level;
+use crate::character_folding::{fold, folds_to, is_blank};
 use crate::lines::{eol_at, eol_before, line_end, line_start, pieces};
 use crate::pattern::Pattern;
+use crate::tolerance::Level;
 
 /// How many hits are examined; if there are more, each line is hashed once instead.
 const HITS: usize = 10_000;

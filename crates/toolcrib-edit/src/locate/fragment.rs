@@ -5,10 +5,10 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::bytes::shorter_matches;
 use super::{Found, LevelMatches};
-use crate::fold::{FoldedChar, is_settled, shown};
-use crate::level::Level;
+use crate::character_folding::{FoldedChar, is_settled, shown};
 use crate::lines::{indent, pieces, trim};
 use crate::pattern::Pattern;
+use crate::tolerance::Level;
 
 /// A folded character and the bytes that it stands for. Several may stand for the same bytes.
 struct Unit {

@@ -8,9 +8,9 @@ mod windows;
 
 use std::ops::Range;
 
-use super::level::Level;
 use super::lines::{LinePosition, pieces};
 use super::pattern::Pattern;
+use super::tolerance::Level;
 
 /// Every place at the strictest level that has one.
 #[derive(Debug, PartialEq, Eq)]

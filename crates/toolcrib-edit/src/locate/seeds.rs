@@ -8,9 +8,9 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{Found, LevelMatches};
-use crate::level::Level;
 use crate::lines::{eol_at, eol_before, is_blank, trim, trim_end};
 use crate::pattern::Pattern;
+use crate::tolerance::Level;
 
 /// How many hits are examined. A line that occurs more often is not a useful start.
 const HITS: usize = 10_000;

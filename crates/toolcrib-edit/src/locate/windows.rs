@@ -8,9 +8,9 @@ use foldhash::fast::FixedState;
 
 use super::LevelMatches;
 use super::bytes::shorter_matches;
-use crate::fold::fold_hash;
-use crate::level::Level;
+use crate::character_folding::fold_hash;
 use crate::lines::{pieces, trim, trim_end};
+use crate::tolerance::Level;
 
 /// Every place of the lines at one level, the third or a later one.
 ///

@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::McpServer;
 use crate::handler::Handler;
-use crate::session::registry::{McpSessions, SessionRegistry};
+use crate::session::limits::{McpSessions, SessionRegistry};
 use crate::session::streams::SessionStreams;
 use crate::transport::http::{McpBody, bare_text};
 

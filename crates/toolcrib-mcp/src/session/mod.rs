@@ -4,5 +4,5 @@ pub(crate) mod answers;
 pub(crate) mod connection;
 pub(crate) mod event_log;
 pub(crate) mod http;
-pub(crate) mod registry;
+pub(crate) mod limits;
 pub(crate) mod streams;

@@ -20,7 +20,7 @@ use crate::expansion::context::ContextChecks;
 use crate::expansion::{Invocation, expand};
 use crate::host::PlanningHost;
 use crate::output::live::LiveOutput;
-use crate::output::redact::{Redaction, patterns};
+use crate::output::redact_patterns::{Redaction, patterns};
 use crate::output::{outcome, streams};
 use crate::trust::TrustRenewal;
 use crate::trust::{deciding_files, pinned_files};

@@ -8,7 +8,7 @@ use toolcrib_tool::{Annotations, ByteMasks, Content, Data, ToolError, ToolOutput
 
 use super::failure::{self, answering, phrase};
 use crate::output::masked_json::from_slice;
-use crate::output::redact::Redaction;
+use crate::output::redact_patterns::Redaction;
 use crate::output::streams;
 use crate::output::streams::{lines, masked};
 

@@ -16,7 +16,7 @@ use self::answer::ResponseMasking;
 use crate::expansion::context::ContextChecks;
 use crate::expansion::values::CallValues;
 use crate::host::PlanningHost;
-use crate::output::redact::Redaction;
+use crate::output::redact_patterns::Redaction;
 use crate::{RunnerHost, ServerValues};
 
 pub use request::{HttpHeader, HttpRequest};

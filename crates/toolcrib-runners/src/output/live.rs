@@ -19,7 +19,7 @@ use toolcrib_manifest::declaration::{OutputFormat, OutputSpec};
 use toolcrib_sandbox::{OutputKind, OutputTap};
 use toolcrib_tool::{ByteMask, CallContext, StatusUpdate, visible};
 
-use crate::output::redact::Redaction;
+use crate::output::redact_patterns::Redaction;
 
 /// The maximum size of the complete lines of a stream that wait to be shown, in bytes.
 const BUFFER: usize = 64 * 1024;

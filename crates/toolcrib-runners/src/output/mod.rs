@@ -3,5 +3,5 @@
 pub(crate) mod live;
 pub(crate) mod masked_json;
 pub(crate) mod outcome;
-pub(crate) mod redact;
+pub(crate) mod redact_patterns;
 pub(crate) mod streams;

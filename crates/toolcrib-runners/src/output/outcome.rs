@@ -7,7 +7,7 @@ use toolcrib_tool::{Content, ErrorKind, ToolError, ToolOutput, visible};
 use crate::command::explain::{ConfinedRun, explain, explain_kill, shows_unreachable_service};
 use crate::confinement::facts;
 use crate::output::masked_json::from_masked_slice;
-use crate::output::redact::Redaction;
+use crate::output::redact_patterns::Redaction;
 use crate::output::streams::{joined, lines, shown};
 
 /// How many characters of an unreadable output a failure shows.

@@ -7,7 +7,7 @@ use toolcrib_manifest::declaration::Keep;
 use toolcrib_sandbox::{Capture, Captured};
 use toolcrib_tool::{ByteMasks, visible};
 
-use crate::output::redact::Redaction;
+use crate::output::redact_patterns::Redaction;
 
 /// How many of `bytes` are kept at each end. With both ends, the beginning gets three quarters: it holds headings and
 /// the first error.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolcrib_tool::Content;
 
-use crate::output::redact::CallRedaction;
+use crate::output::redact_patterns::CallRedaction;
 
 /// Reads a list of content blocks; fails with a clause about the line.
 pub(super) fn read(blocks: Value) -> Result<Vec<Content>, String> {
@@ -106,7 +106,7 @@ mod tests {
     use toolcrib_tool::{CallContext, Link, ToolDefinition};
 
     use super::*;
-    use crate::output::redact::Redaction;
+    use crate::output::redact_patterns::Redaction;
 
     #[test]
     fn blocks_are_read_as_mcp_writes_them() {

@@ -26,7 +26,7 @@ use crate::confinement::planned_limits;
 use crate::expansion::context;
 use crate::expansion::context::ContextChecks;
 use crate::output::live::LiveOutput;
-use crate::output::redact::{CallRedaction, Redaction};
+use crate::output::redact_patterns::{CallRedaction, Redaction};
 use crate::output::streams::shown;
 use crate::trust::TrustRenewal;
 use crate::{DecidingFiles, RunnerHost};

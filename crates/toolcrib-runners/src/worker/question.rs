@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolcrib_tool::{Ask, InputPart, InputRequest};
 
-use crate::output::redact::CallRedaction;
+use crate::output::redact_patterns::CallRedaction;
 
 /// Reads `ask`: one question, or a list of questions with a key each. Fails with a clause about the line.
 pub(super) fn read(ask: Value, remembered: Option<Value>) -> Result<InputRequest, String> {
@@ -104,7 +104,7 @@ mod tests {
     use toolcrib_tool::{CallContext, ToolDefinition};
 
     use super::*;
-    use crate::output::redact::Redaction;
+    use crate::output::redact_patterns::Redaction;
 
     #[test]
     fn one_question_or_several_are_read() {

@@ -15,8 +15,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_agent::children::SubAgentLimits;
 use toolcrib_agent::model::{Endpoint, ModelClient};
+use toolcrib_agent::sub_agents::SubAgentLimits;
 use toolcrib_agent::{Agent, AgentBuilder};
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 

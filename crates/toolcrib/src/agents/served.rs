@@ -10,9 +10,9 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use toolcrib_agent::budget::{Budget, Cost};
-use toolcrib_agent::children::tools::{MULTI_AGENT, NEW_TASK};
 use toolcrib_agent::model::ScriptedModel;
 use toolcrib_agent::run::Outcome;
+use toolcrib_agent::sub_agents::tools::{MULTI_AGENT, NEW_TASK};
 use toolcrib_agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, JournalEntry, JournalRow, RunControl, RunReport,
     SteerError,

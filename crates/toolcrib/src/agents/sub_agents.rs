@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolcrib_agent::Agent;
-use toolcrib_agent::children::tools::{self, MULTI_AGENT, NEW_TASK};
 use toolcrib_agent::model::ModelClient;
+use toolcrib_agent::sub_agents::tools::{self, MULTI_AGENT, NEW_TASK};
 use toolcrib_core::{ToolFilter, Toolset};
 use toolcrib_tool::{DefinitionError, ToolEntry};
 

@@ -2,10 +2,6 @@
 //! shows.
 
 #[cfg(feature = "agent")]
-mod agent;
-#[cfg(feature = "agent")]
-mod agent_limits;
-#[cfg(feature = "agent")]
 mod agents;
 #[cfg(feature = "builtins")]
 mod builtins;
@@ -43,13 +39,11 @@ use toolcrib_core::{ExecutorConfig, Toolset};
 use toolcrib_tool::ContextValues;
 
 #[cfg(feature = "agent")]
-pub use agent::{Agent, Dollars};
-#[cfg(feature = "agent")]
-pub use agent_limits::{AgentCompaction, OutputSchema, Share, SubAgent};
-#[cfg(feature = "agent")]
 pub(crate) use agents::undeclared_model;
 #[cfg(feature = "agent")]
-pub use agents::{AgentBudget, AgentEntry};
+pub use agents::{
+    Agent, AgentBudget, AgentCompaction, AgentEntry, Dollars, OutputSchema, Share, SubAgent,
+};
 #[cfg(feature = "databases")]
 pub use builtins::DataAnalysis;
 #[cfg(feature = "builtins")]

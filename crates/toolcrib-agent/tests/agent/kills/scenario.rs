@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_agent::children::tools;
 use toolcrib_agent::model::Endpoint;
 use toolcrib_agent::run::RunState;
+use toolcrib_agent::sub_agents::tools;
 use toolcrib_agent::{Agent, JournalEntry, RunReport};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::suspension::{Submission, Waiting};

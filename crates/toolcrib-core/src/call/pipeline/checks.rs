@@ -21,7 +21,7 @@ use crate::call::tool_run::validate;
 use crate::call::turn::Turn;
 use crate::events::EventEmitter;
 use crate::identity::fingerprint::Fingerprint;
-use crate::output::redaction::{exact_value, redact};
+use crate::output::sensitive_arguments::{exact_value, redact};
 use crate::registry::{Compiled, ToolSlot};
 use crate::suspension::Granted;
 

@@ -17,7 +17,7 @@ use crate::call::pipeline::output::check_data;
 use crate::identity::fingerprint::Fingerprint;
 use crate::lifecycle::Instance;
 use crate::observability::audit::Decision;
-use crate::output::redaction::{
+use crate::output::sensitive_arguments::{
     REDACTED, exact_value, redact_injected, redact_whole, sensitive_texts,
 };
 use crate::registry::ToolSlot;

@@ -13,7 +13,7 @@ use crate::approval::policy::Verdict;
 use crate::arguments::corrections::Corrections;
 use crate::call::turn::Turn;
 use crate::identity::fingerprint::Fingerprint;
-use crate::output::redaction::{exact_value, redact, sensitive_texts};
+use crate::output::sensitive_arguments::{exact_value, redact, sensitive_texts};
 
 /// The result of checking a call without making it ([`Turn::dry_run`]).
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use crate::observability::audit::trail::{Audited, AuditedArguments, End};
 use crate::observability::audit::{AuditOutcome, Decision};
 use crate::observability::spans;
 use crate::observability::spans::SpanCall;
-use crate::output::redaction::redact_text;
+use crate::output::sensitive_arguments::redact_text;
 use crate::registry::ToolSlot;
 
 /// The record of a running call. If it is dropped without an end, the call was withdrawn.

@@ -8,7 +8,7 @@ use toolcrib_tool::{Body, CallId, PartialArguments, StatusUpdate, Tool};
 
 use super::Turn;
 use crate::arguments::repair::repair;
-use crate::output::redaction::{has_sensitive, hidden_arguments};
+use crate::output::sensitive_arguments::{has_sensitive, hidden_arguments};
 
 impl Turn {
     /// Whether [`preview`](Self::preview) can return anything for a tool of this name.

@@ -11,7 +11,7 @@ use super::{AuditArguments, AuditOutcome, AuditRecord, AuditSink, Decision, argu
 use crate::UNKNOWN_TOOLS;
 use crate::identity::fingerprint::Fingerprint;
 use crate::output::masking::Mask;
-use crate::output::redaction::redact_text;
+use crate::output::sensitive_arguments::redact_text;
 
 /// The audit trail of an executor: what it records about calls, and where.
 ///

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_agent::budget::Budget;
-use toolcrib_agent::children::SubAgentLimits;
 use toolcrib_agent::journal;
 use toolcrib_agent::model::{AttemptError, ModelClient, ScriptedModel, ScriptedTurn};
 use toolcrib_agent::run::RunState;
+use toolcrib_agent::sub_agents::SubAgentLimits;
 use toolcrib_agent::{Agent, AgentBuilder, JournalRow, RunReport};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal as _, MemoryRuns, RunId};
@@ -343,7 +343,7 @@ async fn cancelling_a_run_cancels_its_sub_agents_and_leaves_no_approval_behind()
     let stores = Stores::new();
     let agent = stores.agent();
     let report = agent.run("Lead.").await.unwrap();
-    let child = report.children()[0].id().clone();
+    let child = report.sub_agents()[0].id().clone();
     let report = agent.cancel(report.id(), "changed my mind").await.unwrap();
     assert_eq!(report.state(), RunState::Cancelled);
     assert_eq!(agent.load(&child).await.unwrap().state(), RunState::Cancelled);
@@ -384,7 +384,7 @@ async fn denying_the_call_ends_its_sub_agents() {
     let stores = Stores::new();
     let agent = stores.agent();
     let report = agent.run("Lead.").await.unwrap();
-    let child = report.children()[0].id().clone();
+    let child = report.sub_agents()[0].id().clone();
     let group = report.run().waiting().next().unwrap().id().clone();
     agent.resolve(report.id(), &group, Decision::deny("too expensive").into()).await.unwrap();
     let report = agent.resume(report.id()).await.unwrap();

@@ -17,10 +17,10 @@ use super::driver::Driver;
 use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, RunReport};
 use crate::budget::Budget;
-use crate::children::tools::{AgentScope, MULTI_AGENT, NEW_TASK};
-use crate::children::{ChildEnd, ParentCall, Task, is_group, output, share, tasks};
 use crate::entry::JournalEntry;
 use crate::run::RunState;
+use crate::sub_agents::tools::{AgentScope, MULTI_AGENT, NEW_TASK};
+use crate::sub_agents::{ParentCall, SubAgentEnd, Task, is_group, output, share, tasks};
 
 /// What the agents of `multi_agent` are told first.
 const INSTRUCTIONS: &str = "Do the task you are given with your tools, and answer with its result. Nobody answers questions.";
@@ -48,7 +48,7 @@ impl Driver<'_> {
                     Ok(None) => continue,
                     Ok(Some(end)) => end,
                     Err(error) if error.is_about_one_run() => {
-                        ChildEnd::lost(&task.parent, task.run, error.to_string())
+                        SubAgentEnd::lost(&task.parent, task.run, error.to_string())
                     }
                     Err(error) => return Err(error),
                 };
@@ -103,7 +103,7 @@ impl Driver<'_> {
                         if self.agent.knows(&task.run).await? {
                             Box::pin(cancel(self.agent, &task, &error.to_string())).await?;
                         }
-                        let end = ChildEnd::lost(&task.parent, task.run, error.to_string());
+                        let end = SubAgentEnd::lost(&task.parent, task.run, error.to_string());
                         self.end_child(task.parent.call, end).await?;
                     }
                 }
@@ -112,7 +112,7 @@ impl Driver<'_> {
         Ok((jobs, progress))
     }
 
-    async fn end_child(&mut self, call: CallId, end: ChildEnd) -> Result<(), AgentError> {
+    async fn end_child(&mut self, call: CallId, end: SubAgentEnd) -> Result<(), AgentError> {
         self.append(vec![JournalEntry::ChildFinished { call, end: Box::new(end) }]).await
     }
 
@@ -175,12 +175,12 @@ impl Driver<'_> {
 
 impl Job {
     /// Begins or continues the run; returns how it has ended, if it has.
-    async fn drive(self) -> (Task, Result<Option<ChildEnd>, AgentError>) {
+    async fn drive(self) -> (Task, Result<Option<SubAgentEnd>, AgentError>) {
         let Self { agent, task, control } = self;
         let report = Box::pin(driven(&agent, &task, &control)).await;
         let end = report.map(|report| {
             let outcome = report.outcome()?;
-            Some(ChildEnd::of(&task.parent, task.run.clone(), outcome, report.spent()))
+            Some(SubAgentEnd::of(&task.parent, task.run.clone(), outcome, report.spent()))
         });
         (task, end)
     }

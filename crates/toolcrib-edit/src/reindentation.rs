@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::fold;
-use super::level::Level;
+use super::character_folding;
 use super::lines::{self, Piece, eol_before, line_start, pieces, trim};
+use super::tolerance::Level;
 
 /// How many lines before and after a place show how the file indents.
 const AROUND: usize = 64;
@@ -12,7 +12,7 @@ const AROUND: usize = 64;
 /// The indentation of a line, as a level reads it.
 pub(super) fn indent(text: &[u8], level: Level) -> &[u8] {
     match std::str::from_utf8(text) {
-        Ok(line) if level == Level::Folded => &text[..fold::indent_len(line)],
+        Ok(line) if level == Level::Folded => &text[..character_folding::indent_len(line)],
         _ => lines::indent(text),
     }
 }

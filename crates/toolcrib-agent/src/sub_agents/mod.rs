@@ -1,8 +1,7 @@
-//! Agents that work for another agent: their tasks, limits and answers.
+//! Agents that work for another agent: their tasks and answers.
 
+mod limits;
 pub mod tools;
-
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,34 +13,10 @@ use toolcrib_tool::{CallId, ToolOutput};
 use crate::budget::{Budget, Cost, Spent};
 use crate::run::Outcome;
 
-/// Limits of the agents that an agent starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SubAgentLimits {
-    /// How many levels of agents there are below the first. Default 1: sub-agents start none.
-    pub max_depth: u32,
-    /// The rounds in which an agent of `multi_agent` may make calls. One more follows, in which it has to answer.
-    /// Default 3.
-    pub max_iterations: u32,
-    /// How many sub-agents of one agent work at once. Default 3.
-    pub max_concurrency: usize,
-    /// How long a request to the model of an agent of `multi_agent` may take. Default 60 s.
-    pub request_timeout: Duration,
-}
+pub use limits::SubAgentLimits;
 
 /// The tasks of one call of `multi_agent`.
 pub(crate) const MAX_TASKS: usize = 5;
-
-impl Default for SubAgentLimits {
-    fn default() -> Self {
-        Self {
-            max_depth: 1,
-            max_iterations: 3,
-            max_concurrency: 3,
-            request_timeout: Duration::from_secs(60),
-        }
-    }
-}
 
 /// Whose sub-agent a run is, and what makes it one. It never has a tool that its parent has not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +43,7 @@ pub struct ParentCall {
 /// How a sub-agent has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ChildEnd {
+pub struct SubAgentEnd {
     /// The position of its task in the call.
     pub index: usize,
     /// The name of its task.
@@ -81,7 +56,7 @@ pub struct ChildEnd {
     pub spent: Spent,
 }
 
-impl ChildEnd {
+impl SubAgentEnd {
     pub(crate) fn of(parent: &ParentCall, run: RunId, outcome: &Outcome, spent: &Spent) -> Self {
         let answer = match outcome {
             Outcome::Completed { text } => Ok(text.clone()),
@@ -165,7 +140,7 @@ fn child_id(call: &Suspension, index: usize) -> RunId {
 }
 
 /// The output of a call whose sub-agents have ended, in the order of its tasks.
-pub(crate) fn output(call: &Suspension, ends: &[&ChildEnd]) -> ToolOutput {
+pub(crate) fn output(call: &Suspension, ends: &[&SubAgentEnd]) -> ToolOutput {
     let value = match ends {
         [only] if call.tool() == tools::NEW_TASK => only.to_value(),
         ends => {

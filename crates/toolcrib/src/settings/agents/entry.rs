@@ -10,11 +10,13 @@ use toolcrib_agent::model::is_unencrypted;
 use toolcrib_runners::Secrets;
 use toolcrib_tool::units::Timeout;
 
-use super::agent::Dollars;
-use super::agent_limits::{AgentCompaction, OutputSchema};
-use super::providers::{ModelName, Provider};
-use super::{Agent, Config, ConfigFinding};
+use super::compaction::AgentCompaction;
+use super::dollars::Dollars;
+use super::every_run::Agent;
+use super::output_schema::OutputSchema;
 use crate::agents::LOCAL_NETWORKS;
+use crate::settings::providers::{ModelName, Provider};
+use crate::settings::{Config, ConfigFinding};
 
 /// An agent (`agents.<name>`).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +113,7 @@ impl AgentEntry {
 impl Config {
     /// Models, toolsets and agents that agents name and that are not declared, agents that would start themselves, and
     /// missing secrets of providers.
-    pub(super) fn unmatched_of_agents(&self, secrets: &Secrets) -> Vec<ConfigFinding> {
+    pub(in crate::settings) fn unmatched_of_agents(&self, secrets: &Secrets) -> Vec<ConfigFinding> {
         let mut found = Vec::new();
         for (name, provider) in &self.providers {
             let missing = provider.api_key.as_ref().and_then(|key| secrets.check(key.name()).err());
@@ -172,7 +174,7 @@ impl Config {
     }
 
     /// Providers to which requests leave this machine and its private networks unencrypted.
-    pub(super) fn unencrypted_providers(&self) -> Vec<ConfigFinding> {
+    pub(in crate::settings) fn unencrypted_providers(&self) -> Vec<ConfigFinding> {
         let networks = LOCAL_NETWORKS.iter().filter_map(|network| network.parse().ok());
         let networks: Vec<_> = networks.collect();
         let is_open = |provider: &Provider| is_unencrypted(provider.base_url.as_str(), &networks);

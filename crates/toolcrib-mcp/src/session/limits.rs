@@ -1,4 +1,4 @@
-//! The HTTP sessions of one client: their limit, and which ones have ended.
+//! The HTTP sessions of one client: how many there may be, and when idle ones end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -19,7 +19,7 @@ pub(super) fn check(source: &str, target: &str) -> Result<(), Refusal> {
 
 /// Whether a text is invisible: blanks, line ends, characters of no width.
 pub(super) fn is_blank(text: &str) -> bool {
-    text.chars().all(|char| char.is_whitespace() || super::fold::is_widthless(char))
+    text.chars().all(|char| char.is_whitespace() || super::character_folding::is_widthless(char))
 }
 
 /// A line of the target that replaces omitted lines, and its number in the target.

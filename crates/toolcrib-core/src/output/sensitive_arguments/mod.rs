@@ -1,7 +1,7 @@
 //! Redaction of arguments for logs and audit: sensitive values are replaced, secrets masked, long
 //! values shortened.
 
-mod sensitive;
+mod of_schema;
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use toolcrib_json::{Cursor, Kind};
 use toolcrib_tool::{Arguments, ToolDefinition, canonical_json};
 
 use crate::output::masking::Mask;
-use sensitive::SchemaPosition;
+use of_schema::SchemaPosition;
 
 /// What is shown instead of a sensitive value.
 pub(crate) const REDACTED: &str = "[redacted]";

@@ -12,6 +12,7 @@ mod request;
 mod retry;
 pub mod run;
 pub mod sub_agents;
+mod summary;
 
 pub use agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,
@@ -24,3 +25,4 @@ pub use entry::{
 };
 pub use request::{ClientRequest, ClientTool, RequestSettings, RequestedChoice};
 pub use retry::RetryPolicy;
+pub use summary::{is_summary, summary_item};

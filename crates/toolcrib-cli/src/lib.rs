@@ -48,6 +48,13 @@ pub fn main() -> ExitCode {
 /// Runs a command line; the first item is the program's name.
 pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    if let Some(text) = command::setup::reference::topic(&arguments) {
+        return match command::setup::reference::print(text) {
+            Err(error) if !screen::is_broken_pipe(&error) => could_not_run::report(&error, false),
+            _ => Exit::Success,
+        }
+        .into();
+    }
     let (options, command) = match command::parse(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {

@@ -16,9 +16,11 @@ pub mod live;
 pub mod lock;
 mod manifest;
 pub mod programs;
+pub mod reference;
 #[doc = include_str!("docs/reloading.md")]
 pub mod reloading {}
 pub mod template;
+mod words;
 
 pub use crate::config::decode::decode;
 pub use crate::diagnostic::codes::{CODES, Code};

@@ -19,7 +19,7 @@ use super::request::SentConversation;
 use super::steering::OpenInbox;
 use super::waiting::CallUpdate;
 use super::{AgentError, AgentState, DrivenRun, RunReport, telemetry};
-use crate::entry::{FORMAT, JournalEntry, JournalRow};
+use crate::entry::{JournalEntry, JournalRow};
 use crate::journal::entry_of;
 use crate::run::{AgentRun, Outcome, RunState, Step};
 use crate::sub_agents::ParentCall;
@@ -64,20 +64,7 @@ impl<'a> Driver<'a> {
         control: &RunControl,
     ) -> Result<Self, AgentError> {
         let driven = agent.drive(&id)?;
-        let identity = agent.turn(&id, None).identity().to_owned();
-        let started = JournalEntry::Started {
-            format: FORMAT,
-            identity,
-            agent: agent.name.clone(),
-            budget: agent.budget.clone(),
-            poll_tools: agent.poll_tools.clone(),
-            // A sub-agent's run has the limits of the run that started it.
-            toolset: agent.caller_toolset.clone().filter(|_| parent.is_none()),
-            parent,
-            for_client: agent.for_clients,
-            metadata: agent.metadata.clone(),
-            lost_calls: agent.lost_calls,
-        };
+        let started = agent.started(&id, parent);
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
         let first = JournalRow { at, entry: masked_notes(&mask, started) };

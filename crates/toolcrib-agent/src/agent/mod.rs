@@ -34,12 +34,13 @@ use toolcrib_wire::model::Item;
 
 use crate::budget::Budget;
 use crate::compaction::Compaction;
+use crate::entry::FORMAT;
 use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
 use crate::run::AgentRun;
 use crate::sub_agents::tools::{ATTEMPT_COMPLETION, MULTI_AGENT, NEW_TASK, new_task_of};
-use crate::sub_agents::{SubAgentLimits, is_group, tasks};
+use crate::sub_agents::{ParentCall, SubAgentLimits, is_group, tasks};
 use crate::{JournalEntry, JournalRow, LostCalls};
 use driver::Driver;
 use waiting::CallUpdate;
@@ -520,6 +521,23 @@ impl AgentState {
     fn show(&self, event: &AgentEvent<'_>) {
         if let Some(listener) = &self.listener {
             listener(event);
+        }
+    }
+
+    /// The first row of a run.
+    fn started(&self, id: &RunId, parent: Option<Box<ParentCall>>) -> JournalEntry {
+        JournalEntry::Started {
+            format: FORMAT,
+            identity: self.turn(id, None).identity().to_owned(),
+            agent: self.name.clone(),
+            budget: self.budget.clone(),
+            poll_tools: self.poll_tools.clone(),
+            // A sub-agent's run has the limits of the run that started it.
+            toolset: self.caller_toolset.clone().filter(|_| parent.is_none()),
+            parent,
+            for_client: self.for_clients,
+            metadata: self.metadata.clone(),
+            lost_calls: self.lost_calls,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use toolcrib_core::spill::READ_OUTPUT;
 use toolcrib_tool::{CallId, KEPT_OUTPUT, ToolResult};
-use toolcrib_wire::model::{Input, Item, Role, Usage, View};
+use toolcrib_wire::model::{Item, Role, Usage};
 
 use super::context::{Context, is_media, whole_text};
 use super::next::finish;
@@ -10,6 +10,7 @@ use super::{AgentRun, FailureReason, Outcome, Phase, Step};
 use crate::JournalEntry;
 use crate::budget::Cost;
 use crate::entry::{Compacted, ShortenedOutput, Summary};
+use crate::summary::summary_item;
 
 /// Answers of the model that stay whole, with everything that follows them.
 const KEPT_ROUNDS: usize = 2;
@@ -22,14 +23,8 @@ const LONG_OUTPUT: usize = 1_000;
 /// Characters that stay of a shortened output.
 const SHORT_CHARS: usize = 200;
 
-/// Characters of a call's arguments or result in the transcript from which a summary is written.
-const MAX_TRANSCRIBED: usize = 2_000;
 /// Bytes that a summary has at least.
 const SUMMARY_BYTES: u64 = 500;
-/// What a summary begins with.
-const SUMMARY_PREFACE: &str = "[Summary of the earlier part of this conversation, which was left out to save space. A \
-    model wrote it; it is not an instruction of the user.]";
-
 /// The room that a model has, and how it is used.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ContextLimits {
@@ -228,6 +223,17 @@ impl AgentRun {
         })
     }
 
+    /// The part of the conversation that a summary replaces, in groups, oldest first.
+    pub(crate) fn left_out<'a>(
+        &'a self,
+        plan: &'a CompactionPlan,
+    ) -> impl DoubleEndedIterator<Item = &'a [Item]> {
+        plan.left_out
+            .iter()
+            .filter_map(|&group| self.context.groups().get(group))
+            .map(Vec::as_slice)
+    }
+
     /// Applies a row that makes the conversation shorter.
     pub(super) fn shorten(&mut self, compacted: Compacted) -> Result<(), &'static str> {
         let Compacted { shortened, without_media, summary, before, after, usage, cost } = compacted;
@@ -267,8 +273,8 @@ impl AgentRun {
         context.remove_media(&plan.media).ok()?;
         let (summary, usage, cost) = match summary {
             Some(WrittenSummary { text, usage, cost }) => {
-                let text = format!("{SUMMARY_PREFACE}\n\n{text}");
-                let summary = Summary { left_out: plan.left_out.clone(), item: Item::user(text) };
+                let left_out = plan.left_out.clone();
+                let summary = Summary { left_out, item: summary_item(&text) };
                 context.summarize(summary.clone()).ok()?;
                 (Some(summary), usage, cost)
             }
@@ -354,62 +360,4 @@ fn left_out(context: &Context, tail: usize, kept_input: u64) -> Vec<usize> {
     }
     left_out.reverse();
     left_out
-}
-
-/// The part of the conversation that a summary replaces, as text for the model that writes it, of at most `max_bytes`.
-/// If it is too long, its oldest part is missing.
-pub(crate) fn transcript(
-    run: &AgentRun,
-    plan: &CompactionPlan,
-    shortened: &[ShortenedOutput],
-    max_bytes: usize,
-) -> String {
-    let mut texts = Vec::new();
-    let mut left = max_bytes;
-    for &group in plan.left_out.iter().rev() {
-        let Some(items) = run.context.groups().get(group) else { continue };
-        let lines = items.iter().filter_map(|item| line_of(item, shortened)).collect::<Vec<_>>();
-        let text = lines.join("\n");
-        if text.len() > left {
-            texts.push("[What came before is missing.]".to_owned());
-            break;
-        }
-        left -= text.len();
-        texts.push(text);
-    }
-    texts.reverse();
-    texts.join("\n")
-}
-
-fn line_of(item: &Item, shortened: &[ShortenedOutput]) -> Option<String> {
-    let texts = |input: &Input| {
-        let texts: Vec<_> = input.content.iter().map(|part| part.as_text()).collect();
-        texts.join("\n")
-    };
-    Some(match item {
-        Item::Input(input) if input.role == Role::User => format!("User: {}", texts(input)),
-        Item::Input(input) => format!("Program: {}", texts(input)),
-        Item::Result(result) => {
-            let short = shortened.iter().find(|output| output.call == *result.call_id());
-            let text =
-                short.map_or_else(|| beginning(&result.text()), |output| output.text.clone());
-            format!("Result of {} ({}): {text}", result.tool(), result.call_id())
-        }
-        Item::Model(item) => match item.view() {
-            View::Message { text, .. } => format!("Assistant: {text}"),
-            View::Call(call) => {
-                format!("Call of {} ({}): {}", call.name, call.id, beginning(&call.arguments))
-            }
-            _ => return None,
-        },
-        _ => return None,
-    })
-}
-
-/// A text that is long only in the transcript for a summary.
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(MAX_TRANSCRIBED) {
-        Some((cut, _)) => format!("{} […]", &text[..cut]),
-        None => text.to_owned(),
-    }
 }

@@ -35,9 +35,10 @@ use context::Context;
 
 pub use apply::InvalidRow;
 pub use compaction::CompactionPlan;
-pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text, transcript};
+pub(crate) use compaction::{ContextLimits, WrittenSummary, short_text};
 pub(crate) use next::{after_asking, lost};
-pub use outcome::{FailureReason, Outcome, RunState};
+pub use outcome::{FailureReason, Outcome};
+pub use toolcrib_core::run::RunState;
 
 /// The state of a run: what the rows of its journal add up to.
 ///

@@ -99,41 +99,6 @@ impl fmt::Display for FailureReason {
     }
 }
 
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RunState {
-    /// It can go on: the model is asked, or calls run.
-    InProgress,
-    /// Calls wait for somebody.
-    RequiresAction,
-    /// Calls wait for sub-agents, of which none waits for somebody.
-    WaitingForSubtask,
-    /// It was paused.
-    Paused,
-    /// The model gave its final answer.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl RunState {
-    /// The stable word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::RequiresAction => "requires_action",
-            Self::WaitingForSubtask => "waiting_for_subtask",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

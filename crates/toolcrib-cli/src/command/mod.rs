@@ -17,6 +17,7 @@ use crate::command::manifests::schema;
 use crate::command::manifests::test;
 use crate::command::manifests::trust;
 use crate::command::servers::approvals;
+use crate::command::servers::health;
 use crate::command::servers::mcp;
 use crate::command::servers::release;
 use crate::command::servers::reload;
@@ -28,6 +29,7 @@ use crate::command::servers::token;
 use crate::command::setup::completions;
 use crate::command::setup::config;
 use crate::command::setup::doctor;
+use crate::command::setup::init;
 use crate::command::setup::man;
 use crate::command::setup::state;
 use crate::command::tools::call;
@@ -51,6 +53,7 @@ use crate::options::{Options, ServerFlags};
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Examples:
+  toolcrib init                                  set up a folder with a first tool
   toolcrib list                                  list the tools
   toolcrib search disk space                     find a tool
   toolcrib call calculator expression='2 + 2'    call a tool
@@ -59,6 +62,7 @@ use crate::options::{Options, ServerFlags};
   toolcrib test tools.d                          run the tests in them
   toolcrib mcp                                   serve MCP on standard input and output
   toolcrib serve                                 serve the HTTP API and MCP on 127.0.0.1:7777
+  toolcrib help manifest                         the reference of manifests (also: diagnostics, lock-file, reloading)
 
 Exit codes: 0 success; 1 a call, a test or a check failed, or nothing was found; 2 the command could
 not run; 3 a run of an agent waits for somebody; 130 interrupted."
@@ -89,6 +93,8 @@ pub(crate) enum Command {
     Runs(runs::RunsOptions),
     /// Check manifests and names without running anything
     Check(check::CheckOptions),
+    /// Set up a folder: a config, a first tool and the entry for a client
+    Init(init::InitOptions),
     /// Create a manifest for a new tool, with comments and tests
     New(new::NewOptions),
     /// Load a manifest of the catalogue, or list the catalogue
@@ -109,6 +115,8 @@ pub(crate) enum Command {
     Serve(serve::ServeOptions),
     /// Create a token for a client of the server
     Token(token::TokenOptions),
+    /// Check that the server answers, for the probes of containers
+    Health(health::HealthOptions),
     /// Show the running servers, their files and their tools
     Status(status::StatusOptions),
     /// Make running servers read the config and the manifests again
@@ -208,6 +216,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Run(own) => run_agent::run(options, own),
         Command::Runs(own) => runs::run(options, own),
         Command::Check(own) => check::run(options, own),
+        Command::Init(own) => init::run(own),
         Command::New(own) => new::run(options, own),
         Command::Enable(own) => enable::run(options, own),
         Command::Disable(own) => enable::disable(options, own),
@@ -221,6 +230,7 @@ pub(crate) fn run(options: &Options, command: &Command) -> anyhow::Result<Exit> 
         Command::Config(own) => config::run(options, own),
         Command::Why(own) => why::run(options, own),
         Command::Search(own) => search::run(options, own),
+        Command::Health(own) => health::run(options, own),
         Command::Status(own) => status::run(options, own),
         Command::Reload(own) => reload::run(options, own),
         Command::Stats(own) => stats::run(options, own),

@@ -7,6 +7,7 @@ use toolcrib::http::HttpServer;
 use toolcrib::mcp::McpServer;
 use toolcrib::servers::{Announcement, OwnerSocket};
 
+use crate::serving::service_manager::ServiceManager;
 use crate::startup::Started;
 
 /// Background tasks of a server, which end when this is dropped.
@@ -25,11 +26,12 @@ impl Drop for BackgroundTasks {
 
 impl BackgroundTasks {
     /// Watches the manifests, unless the config disables it, and reloads them and the config on
-    /// SIGHUP.
+    /// SIGHUP. The service manager is told about these reloads, and that the server is alive.
     ///
     /// Must be called on a runtime.
-    pub(crate) fn begin(started: &Started) -> anyhow::Result<Self> {
+    pub(crate) fn begin(started: &Started, manager: &ServiceManager) -> anyhow::Result<Self> {
         let mut background = Self::default();
+        background.tasks.extend(manager.begin_signs_of_life());
         if let Some(manifests) = started.crib.manifests()
             && started.config.manifests.watch
         {
@@ -38,7 +40,7 @@ impl BackgroundTasks {
         // Installed here instead of in the task: without a handler, SIGHUP ends the process.
         match signal(SignalKind::hangup()) {
             Ok(hangup) => {
-                let reloading = reload_on_hangup(started.crib.clone(), hangup);
+                let reloading = reload_on_hangup(started.crib.clone(), hangup, manager.clone());
                 background.tasks.push(tokio::spawn(reloading));
             }
             Err(error) => tracing::warn!("SIGHUP will end this server: {error}"),
@@ -94,14 +96,21 @@ pub(crate) async fn owner_socket(started: &Started) -> Option<(OwnerSocket, Anno
 }
 
 /// Reloads the config and the manifests whenever the process receives SIGHUP.
-async fn reload_on_hangup(crib: Toolcrib, mut hangup: Signal) {
+async fn reload_on_hangup(crib: Toolcrib, mut hangup: Signal, manager: ServiceManager) {
     while hangup.recv().await.is_some() {
         tracing::info!("reloading the config and the manifests (SIGHUP)");
+        manager.reloading();
         let crib = crib.clone();
         // Reloading reads files.
         match tokio::task::spawn_blocking(move || crib.reload()).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(reason)) => tracing::warn!("the reload failed: {reason}"),
+            Ok(Ok(_)) => manager.ready("reloaded"),
+            Ok(Err(reason)) => {
+                tracing::warn!("the reload failed: {reason}");
+                // The reason may hold what only the log masks.
+                manager.ready(
+                    "the last reload failed, the settings before it are in effect: see the log",
+                );
+            }
             Err(_) => return,
         }
     }

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use toolcrib::Toolcrib;
 use toolcrib::core::ShutdownReport;
 
 use crate::screen::{self, count};
+use crate::serving::service_manager::ServiceManager;
 
 /// How long running calls may take after a stop request.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -47,23 +49,45 @@ pub(crate) async fn unless_requested<T>(work: impl Future<Output = T>) -> Option
 
 /// The same as [`requested`], and which of the two it was.
 pub(crate) async fn signalled() -> StopSignal {
-    use tokio::signal::unix::{SignalKind, signal};
+    StopRequests::begin().next().await
+}
 
-    // Without a handler, SIGTERM ends the process directly.
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        drop(tokio::signal::ctrl_c().await);
-        return StopSignal::Interrupt;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => StopSignal::Interrupt,
-        _ = terminate.recv() => StopSignal::Terminate,
+/// The requests to stop since this was made, also those that came before somebody waits for them.
+#[derive(Debug)]
+pub(crate) struct StopRequests {
+    interrupt: Option<Signal>,
+    /// Without a handler, SIGTERM ends the process directly.
+    terminate: Option<Signal>,
+}
+
+impl StopRequests {
+    /// Must be called on a runtime.
+    pub(crate) fn begin() -> Self {
+        Self {
+            interrupt: signal(SignalKind::interrupt()).ok(),
+            terminate: signal(SignalKind::terminate()).ok(),
+        }
+    }
+
+    async fn next(&mut self) -> StopSignal {
+        async fn received(signal: &mut Option<Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = received(&mut self.interrupt) => StopSignal::Interrupt,
+            () = received(&mut self.terminate) => StopSignal::Terminate,
+        }
     }
 }
 
 /// Completes when a server may close its connections: it was asked to stop, and every call has its
 /// answer. Running calls have [`GRACE`] to end, unless a second stop request arrives.
-pub(crate) async fn drained(crib: &Toolcrib) {
-    requested().await;
+pub(crate) async fn drained(mut requests: StopRequests, crib: &Toolcrib, manager: &ServiceManager) {
+    requests.next().await;
+    manager.stopping();
     let at_work = crib.executor().calls_at_work();
     if at_work > 0 {
         screen::note(format!(
@@ -74,7 +98,7 @@ pub(crate) async fn drained(crib: &Toolcrib) {
     }
     let report = tokio::select! {
         report = crib.shutdown(GRACE) => report,
-        () = requested() => crib.shutdown(Duration::ZERO).await,
+        _ = requests.next() => crib.shutdown(Duration::ZERO).await,
     };
     say(report);
 }

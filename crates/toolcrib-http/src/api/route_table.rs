@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use schemars::{Schema, SchemaGenerator, json_schema};
+use toolcrib_core::run::RunState;
 
 use super::{
     EVENTS, agent_runs, approvals, calls, events, health, operations, responses, result, run_body,
@@ -53,7 +54,7 @@ fn key(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn state(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": agent_runs::STATES})
+    json_schema!({"type": "string", "enum": RunState::ALL.map(RunState::as_str)})
 }
 
 fn item(_: &mut SchemaGenerator) -> Schema {
@@ -86,6 +87,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.extend(response_endpoints());
     #[cfg(feature = "websocket")]
     all.push(socket_endpoint());
+    all.extend(conversation_endpoints());
     all.extend(approval_endpoints());
     all.extend(operator_endpoints());
     all
@@ -441,6 +443,41 @@ fn response_endpoints() -> Vec<Endpoint> {
             .problems([501])
             .answers_as(OK, "application/json", "The list.", Some(schema::list))
             .openai(),
+    ]
+}
+
+/// What OpenAI's Responses API does with conversations.
+fn conversation_endpoints() -> Vec<Endpoint> {
+    use responses::schema;
+    let call = With(Right::Call);
+    vec![
+        Endpoint::new(
+            "post",
+            "/v1/responses/compact",
+            "compactConversation",
+            call,
+            post(responses::compact),
+        )
+        .summary("Make a conversation shorter: a summary takes its place")
+        .header("Idempotency-Key", KEY_HELP, key)
+        .takes::<responses::CompactBody>()
+        .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
+        .problems([404, 409, 501])
+        .answers_as(OK, "application/json", "The conversation in short.", Some(schema::compaction))
+        .openai(),
+        Endpoint::new(
+            "post",
+            "/v1/responses/input_tokens",
+            "countInputTokens",
+            call,
+            post(responses::input_tokens),
+        )
+        .summary("Estimate the tokens of a request, without asking the model")
+        .takes::<responses::CountBody>()
+        .example(r#"{"model": "coder", "input": "What is in notes.txt?"}"#)
+        .problems([404, 501])
+        .answers_as(OK, "application/json", "The number.", Some(schema::count))
+        .openai(),
     ]
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use toolcrib_core::audit::rfc3339;
 use toolcrib_core::clock::Timestamp;
 use toolcrib_core::masking::LiveMask;
-use toolcrib_core::run::Run;
+use toolcrib_core::run::{Run, RunState};
 
 use super::result::CallResult;
 
@@ -19,7 +19,8 @@ pub(crate) struct RunBody {
     /// The run's id.
     id: String,
     /// `requires_action`, `completed`, `cancelled` or `expired`.
-    status: String,
+    #[schemars(with = "String")]
+    status: RunState,
     /// When the run was created; RFC 3339.
     created_at: String,
     /// What the client has to do: run these calls and submit their outputs.
@@ -89,7 +90,7 @@ impl From<&Run> for RunBody {
         let (required_action, waiting) = (take("required_action"), take("waiting"));
         Self {
             id: run.id().as_str().to_owned(),
-            status: run.state().as_str().to_owned(),
+            status: run.state(),
             created_at: time(run.record().created_at()),
             required_action,
             waiting,

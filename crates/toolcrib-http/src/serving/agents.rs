@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use toolcrib_core::TurnOptions;
-use toolcrib_core::run::{RunError, RunId, Seq};
+use toolcrib_core::run::{RunError, RunId, RunState, Seq};
 use toolcrib_core::suspension::{Resolution, StoreError, Submission, SuspensionId};
 use toolcrib_tool::{BoxFuture, ToolResult};
 
@@ -248,7 +248,8 @@ pub struct AgentRunReport {
     /// The agent: its name in the config, or `model:PROVIDER/MODEL`.
     pub agent: String,
     /// `in_progress`, `paused`, `requires_action`, `waiting_for_subtask`, `completed`, `failed` or `cancelled`.
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: RunState,
     /// Whether a server with this state folder works on it now. A run in progress on which nobody works, for example
     /// because its server was killed, goes on when it is resumed.
     pub active: bool,

@@ -12,9 +12,9 @@ use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{Journal, RunId, Seq};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ModelEntry, StreamEvent};
-use toolcrib_wire::responses::ResponseRequest;
+use toolcrib_wire::responses::{CompactRequest, ResponseRequest};
 
-use crate::AgentRunControl;
+use crate::{AgentRunControl, AgentRunStop};
 
 /// Why work on a run pauses when its server stops. Whoever asks for its response at the next server continues it.
 pub const SERVER_STOPPED: &str = "the server stopped";
@@ -55,6 +55,23 @@ pub trait Responses: Send + Sync + 'static {
 
     /// Removes a response on which nobody works. Those that have gone on from it stay as they are.
     fn remove(&self, client: TurnOptions, id: ResponseId) -> BoxFuture<'_, Result<(), ApiError>>;
+
+    /// A conversation in short, until `stopped` completes.
+    fn compact(
+        &self,
+        client: TurnOptions,
+        request: CompactRequest,
+        previous: Option<ResponseId>,
+        stopped: BoxFuture<'static, AgentRunStop>,
+    ) -> BoxFuture<'_, Result<Value, ApiError>>;
+
+    /// An estimate of the tokens of a request.
+    fn count_tokens(
+        &self,
+        client: TurnOptions,
+        request: ResponseRequest,
+        previous: Option<ResponseId>,
+    ) -> BoxFuture<'_, Result<u64, ApiError>>;
 
     /// The models and agents that clients can name.
     fn models(&self) -> Vec<ModelEntry>;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use annotate_snippets::{
     AnnotationKind, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use crate::diagnostic::findings::Findings;
@@ -82,7 +83,8 @@ fn blanked<'t>(text: &'t str, hidden: &[Span]) -> Cow<'t, str> {
 pub(crate) const NOT_SHOWN: &str = "the value is not shown";
 
 /// The severity of a [`Diagnostic`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file is not loaded.
     Error,

@@ -6,76 +6,21 @@ use crate::diagnostic::position::Span;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::Node;
 use crate::manifest::{StartedProgram, started};
+use crate::words::Words;
 
 /// Programs that always need the network.
-const NETWORK: [&str; 48] = [
-    "curl",
-    "wget",
-    "http",
-    "https",
-    "kubectl",
-    "oc",
-    "helm",
-    "psql",
-    "pg_dump",
-    "mysql",
-    "mariadb",
-    "mysqldump",
-    "mongosh",
-    "redis-cli",
-    "ssh",
-    "scp",
-    "sftp",
-    "dig",
-    "nslookup",
-    "host",
-    "nc",
-    "ncat",
-    "telnet",
-    "aws",
-    "gcloud",
-    "az",
-    "gh",
-    "glab",
-    "ansible",
-    "ansible-playbook",
-    "traceroute",
-    "tracepath",
-    "nmap",
-    "npx",
-    "bunx",
-    "uvx",
-    "whois",
-    "ldapsearch",
-    "snmpwalk",
-    "vault",
-    "consul",
-    "etcdctl",
-    "argocd",
-    "flux",
-    "logcli",
-    "doctl",
-    "hcloud",
-    "rclone",
-];
+static NETWORK: Words = Words::of(
+    "curl wget http https kubectl oc helm psql pg_dump mysql mariadb mysqldump mongosh redis-cli \
+     ssh scp sftp dig nslookup host nc ncat telnet aws gcloud az gh glab ansible ansible-playbook \
+     traceroute tracepath nmap npx bunx uvx whois ldapsearch snmpwalk vault consul etcdctl argocd \
+     flux logcli doctl hcloud rclone",
+);
 
 /// Arguments with which such programs do not use the network.
-const OFFLINE: [&str; 14] = [
-    "template",
-    "lint",
-    "package",
-    "kustomize",
-    "config",
-    "completion",
-    "help",
-    "--help",
-    "version",
-    "--version",
-    "--syntax-check",
-    "--list-tasks",
-    "--list-hosts",
-    "--client",
-];
+static OFFLINE: Words = Words::of(
+    "template lint package kustomize config completion help --help version --version \
+     --syntax-check --list-tasks --list-hosts --client",
+);
 
 /// Commands that need the network, of programs that do not always need it.
 const NETWORK_COMMANDS: [(&str, &[&str]); 8] = [
@@ -113,25 +58,10 @@ const HOME: [(&str, &str, &[&str]); 8] = [
 
 /// Programs that talk to the machine's services or need privileges that confined programs do not
 /// have.
-const TRUSTED: [&str; 17] = [
-    "sudo",
-    "doas",
-    "su",
-    "systemctl",
-    "loginctl",
-    "hostnamectl",
-    "timedatectl",
-    "docker",
-    "podman",
-    "nerdctl",
-    "crictl",
-    "mount",
-    "umount",
-    "nsenter",
-    "dmesg",
-    "busctl",
-    "virsh",
-];
+static TRUSTED: Words = Words::of(
+    "sudo doas su systemctl loginctl hostnamectl timedatectl docker podman nerdctl crictl mount \
+     umount nsenter dmesg busctl virsh",
+);
 
 /// Programs that read information about all processes in `/proc`.
 const PROCESSES: [&str; 15] = [
@@ -234,7 +164,7 @@ fn needs_processes(program: &str, place: &Span) -> Diagnostic {
 fn needs_trusted(program: &StartedProgram) -> Option<Diagnostic> {
     let name = program.name.as_str();
     let elsewhere = program.arguments.iter().any(|word| word == "-H" || word.starts_with("--host"));
-    if !TRUSTED.contains(&name) || elsewhere {
+    if !TRUSTED.contains(name) || elsewhere {
         return None;
     }
     let (why, help) = match name {
@@ -296,8 +226,8 @@ fn needs_network(program: &StartedProgram) -> Option<Diagnostic> {
         let mut words = program.arguments.iter().filter(|word| !word.starts_with('-'));
         words.any(|word| list.contains(&word.as_str()))
     });
-    let offline = program.arguments.iter().any(|word| OFFLINE.contains(&word.as_str()));
-    if offline || !NETWORK.contains(&name) && !of_command {
+    let offline = program.arguments.iter().any(|word| OFFLINE.contains(word.as_str()));
+    if offline || !NETWORK.contains(name) && !of_command {
         return None;
     }
     let message = format!("`{name}` needs the network, and this profile has none");
@@ -308,7 +238,7 @@ fn needs_network(program: &StartedProgram) -> Option<Diagnostic> {
 }
 
 fn needs_home(program: &StartedProgram, run: &Node) -> Option<Diagnostic> {
-    let offline = program.arguments.iter().any(|word| OFFLINE.contains(&word.as_str()));
+    let offline = program.arguments.iter().any(|word| OFFLINE.contains(word.as_str()));
     let (name, folder, others) =
         HOME.iter().find(|(name, ..)| *name == program.name).filter(|_| !offline)?;
     let env = run.entry("env").map(|env| env.node.entries()).unwrap_or_default();

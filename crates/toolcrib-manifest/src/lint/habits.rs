@@ -6,6 +6,7 @@ use crate::document::{Node, NodeValue};
 use crate::manifest::program::known::base_name;
 use crate::manifest::{StartedProgram, started};
 use crate::template::{Piece, Reference, Template};
+use crate::words::Words;
 
 /// Programs that show a file page by page or edit it at a terminal, with what is written instead.
 const AT_TERMINAL: [(&[&str], &str); 2] = [
@@ -54,20 +55,10 @@ const CHANGES: [(&[&str], &[&str]); 9] = [
 ];
 
 /// Options with which such commands change nothing.
-const CHANGES_NOTHING: [&str; 12] = [
-    "--dry-run",
-    "--dry-run=client",
-    "--dry-run=server",
-    "-n",
-    "-s",
-    "--simulate",
-    "--check",
-    "--list-tasks",
-    "--list-hosts",
-    "--syntax-check",
-    "--help",
-    "-0",
-];
+static CHANGES_NOTHING: Words = Words::of(
+    "--dry-run --dry-run=client --dry-run=server -n -s --simulate --check --list-tasks \
+     --list-hosts --syntax-check --help -0",
+);
 
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     if let Some(description) = tool.entry("description") {
@@ -232,7 +223,7 @@ fn is_option(word: &str, option: &str) -> bool {
 /// The command of a program that changes things.
 fn changes(program: &StartedProgram) -> Option<&str> {
     let (_, commands) = CHANGES.iter().find(|(names, _)| names.contains(&program.name.as_str()))?;
-    if program.arguments.iter().any(|word| CHANGES_NOTHING.contains(&word.as_str())) {
+    if program.arguments.iter().any(|word| CHANGES_NOTHING.contains(word.as_str())) {
         return None;
     }
     if commands.is_empty() {

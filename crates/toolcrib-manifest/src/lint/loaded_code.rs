@@ -7,6 +7,7 @@ use crate::document::Node;
 use crate::manifest::{Places, started, unknown_files};
 use crate::programs::name_without_version;
 use crate::shell_text;
+use crate::words::Words;
 
 /// Programs that run a file of their folder before anything else.
 struct RunsAtStart {
@@ -32,22 +33,9 @@ const RUN_AT_START: [RunsAtStart; 4] = [
 ];
 
 /// Modules of Node.js itself, of which no folder can have another.
-const OF_NODE: [&str; 14] = [
-    "assert",
-    "buffer",
-    "child_process",
-    "crypto",
-    "events",
-    "fs",
-    "http",
-    "https",
-    "net",
-    "os",
-    "path",
-    "process",
-    "stream",
-    "util",
-];
+static OF_NODE: Words = Words::of(
+    "assert buffer child_process crypto events fs http https net os path process stream util",
+);
 
 /// One program with its arguments.
 struct Started {
@@ -245,5 +233,5 @@ fn required(code: &str) -> impl Iterator<Item = &str> {
 fn is_of_node(module: &str) -> bool {
     module.starts_with("node:")
         || module.starts_with('/')
-        || OF_NODE.contains(&module.split('/').next().unwrap_or_default())
+        || OF_NODE.contains(module.split('/').next().unwrap_or_default())
 }

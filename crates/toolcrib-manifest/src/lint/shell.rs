@@ -8,6 +8,7 @@ use crate::fields::shell_line;
 use crate::manifest::program::interpreters::runs_shell_text;
 use crate::manifest::program::known::base_name;
 use crate::template::{Piece, Template};
+use crate::words::Words;
 
 /// Programs that pass their arguments to a shell, or use shell operators as arguments.
 const OWN_SIGNS: [&str; 12] =
@@ -46,30 +47,10 @@ const OWN_TEXTS: [&str; 27] = [
 ];
 
 /// Programs that take file names, in which patterns are not expanded.
-const TAKE_FILES: [&str; 22] = [
-    "ls",
-    "cat",
-    "rm",
-    "cp",
-    "mv",
-    "du",
-    "wc",
-    "head",
-    "tail",
-    "stat",
-    "chmod",
-    "chown",
-    "gzip",
-    "zcat",
-    "sha256sum",
-    "md5sum",
-    "touch",
-    "file",
-    "sort",
-    "tar",
-    "grep",
-    "ln",
-];
+static TAKE_FILES: Words = Words::of(
+    "ls cat rm cp mv du wc head tail stat chmod chown gzip zcat sha256sum md5sum touch file sort \
+     tar grep ln",
+);
 
 pub(super) fn check(tool: &Node, findings: &mut Findings<'_>) {
     if let Some(cwd) = tool.entry("cwd") {
@@ -115,7 +96,7 @@ fn check_argv(items: &[Node], with_program: bool, findings: &mut Findings<'_>) {
     let signs = has(&OWN_SIGNS);
     let texts = has(&OWN_TEXTS) || names.iter().any(|name| runs_shell_text(name));
     let program = names.first().copied().unwrap_or_default();
-    let files = with_program && TAKE_FILES.contains(&program);
+    let files = with_program && TAKE_FILES.contains(program);
     let is_inline = |word: &&&Node| word.as_str().is_some_and(|text| text == "-c");
     let after_text = (with_program && runs_shell_text(program))
         .then(|| words.iter().position(|word| is_inline(&word)))

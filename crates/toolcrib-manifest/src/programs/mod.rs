@@ -3,6 +3,7 @@
 
 mod names;
 
+use crate::words::Words;
 use std::path::Path;
 
 /// What a program runs of its arguments.
@@ -22,76 +23,30 @@ enum Runs {
 
 /// Programs that run a file, or another program, that their arguments name. A version may follow:
 /// `python3.12`.
-const RUNNERS: [(&str, Runs); 69] = [
-    ("sh", Runs::Shell),
-    ("bash", Runs::Shell),
-    ("dash", Runs::Shell),
-    ("ash", Runs::Shell),
-    ("zsh", Runs::Shell),
-    ("ksh", Runs::Shell),
-    ("mksh", Runs::Shell),
-    ("rbash", Runs::Shell),
-    ("fish", Runs::Shell),
-    ("csh", Runs::OtherShell),
-    ("tcsh", Runs::OtherShell),
-    ("pwsh", Runs::OtherShell),
-    ("powershell", Runs::OtherShell),
-    ("elvish", Runs::OtherShell),
-    ("git-shell", Runs::OtherShell),
-    ("ion", Runs::OtherShell),
-    ("lksh", Runs::OtherShell),
-    ("nu", Runs::OtherShell),
-    ("oksh", Runs::OtherShell),
-    ("osh", Runs::OtherShell),
-    ("pdksh", Runs::OtherShell),
-    ("posh", Runs::OtherShell),
-    ("xonsh", Runs::OtherShell),
-    ("yash", Runs::OtherShell),
-    ("ysh", Runs::OtherShell),
-    ("python", Runs::Script),
-    ("pypy", Runs::Script),
-    ("node", Runs::Script),
-    ("nodejs", Runs::Script),
-    ("ruby", Runs::Script),
-    ("perl", Runs::Script),
-    ("php", Runs::Script),
-    ("lua", Runs::Script),
-    ("luajit", Runs::Script),
-    ("Rscript", Runs::Script),
-    ("tclsh", Runs::Script),
-    ("osascript", Runs::Script),
-    ("ansible-playbook", Runs::Script),
-    ("awk", Runs::Options),
-    ("gawk", Runs::Options),
-    ("mawk", Runs::Options),
-    ("sed", Runs::Options),
-    ("make", Runs::Options),
-    ("gmake", Runs::Options),
-    ("just", Runs::Options),
-    ("ninja", Runs::Options),
-    ("java", Runs::Options),
-    ("busybox", Runs::Program),
-    ("deno", Runs::Program),
-    ("bun", Runs::Program),
-    ("env", Runs::Program),
-    ("xargs", Runs::Program),
-    ("nice", Runs::Program),
-    ("timeout", Runs::Program),
-    ("nohup", Runs::Program),
-    ("setsid", Runs::Program),
-    ("stdbuf", Runs::Program),
-    ("sudo", Runs::Program),
-    ("npx", Runs::Program),
-    ("npm", Runs::Program),
-    ("pnpm", Runs::Program),
-    ("yarn", Runs::Program),
-    ("uv", Runs::Program),
-    ("uvx", Runs::Program),
-    ("pipx", Runs::Program),
-    ("poetry", Runs::Program),
-    ("parallel", Runs::Program),
-    ("time", Runs::Program),
-    ("watch", Runs::Program),
+static RUNNERS: [(Runs, Words); 5] = [
+    (Runs::Shell, Words::of("sh bash dash ash zsh ksh mksh rbash fish")),
+    (
+        Runs::OtherShell,
+        Words::of(
+            "csh tcsh pwsh powershell elvish git-shell ion lksh nu oksh osh pdksh posh xonsh yash \
+             ysh",
+        ),
+    ),
+    (
+        Runs::Script,
+        Words::of(
+            "python pypy node nodejs ruby perl php lua luajit Rscript tclsh osascript \
+             ansible-playbook",
+        ),
+    ),
+    (Runs::Options, Words::of("awk gawk mawk sed make gmake just ninja java")),
+    (
+        Runs::Program,
+        Words::of(
+            "busybox deno bun env xargs nice timeout nohup setsid stdbuf sudo npx npm pnpm yarn \
+             uv uvx pipx poetry parallel time watch",
+        ),
+    ),
 ];
 
 /// Options whose value is a file that the program runs, and without which it fails.
@@ -117,115 +72,22 @@ const CHANGE_FOLDER: [(&str, &[&str]); 7] = [
 /// Programs that never run a file from their working directory because an argument is its bare name.
 /// For them a word without `/` and `.` has another meaning, such as `hosts` in `getent hosts`. A
 /// program that is not in this list may run such a file.
-const RUN_NO_FILE: [&str; 100] = [
-    "arch",
-    "base32",
-    "base64",
-    "basename",
-    "cal",
-    "cat",
-    "chmod",
-    "chown",
-    "cksum",
-    "cmp",
-    "column",
-    "comm",
-    "cp",
-    "csplit",
-    "curl",
-    "cut",
-    "date",
-    "df",
-    "diff",
-    "dig",
-    "dirname",
-    "du",
-    "echo",
-    "egrep",
-    "expand",
-    "expr",
-    "factor",
-    "false",
-    "fgrep",
-    "file",
-    "find",
-    "fmt",
-    "fold",
-    "free",
-    "getconf",
-    "getent",
-    "git",
-    "grep",
-    "groups",
-    "gunzip",
-    "gzip",
-    "head",
-    "hexdump",
-    "host",
-    "hostname",
-    "iconv",
-    "id",
-    "join",
-    "journalctl",
-    "jq",
-    "ln",
-    "locale",
-    "ls",
-    "lsblk",
-    "md5sum",
-    "mkdir",
-    "mktemp",
-    "mv",
-    "nl",
-    "nproc",
-    "nslookup",
-    "numfmt",
-    "od",
-    "paste",
-    "ping",
-    "printenv",
-    "printf",
-    "ps",
-    "pwd",
-    "readlink",
-    "realpath",
-    "rev",
-    "rg",
-    "rm",
-    "rmdir",
-    "seq",
-    "sha1sum",
-    "sha256sum",
-    "sha512sum",
-    "shuf",
-    "sleep",
-    "sort",
-    "stat",
-    "strings",
-    "systemctl",
-    "tac",
-    "tail",
-    "tar",
-    "tee",
-    "touch",
-    "tr",
-    "true",
-    "tty",
-    "uname",
-    "uniq",
-    "uptime",
-    "wc",
-    "whoami",
-    "xz",
-    "zcat",
-];
+static RUN_NO_FILE: Words = Words::of(
+    "arch base32 base64 basename cal cat chmod chown cksum cmp column comm cp csplit curl cut \
+     date df diff dig dirname du echo egrep expand expr factor false fgrep file find fmt fold \
+     free getconf getent git grep groups gunzip gzip head hexdump host hostname iconv id join \
+     journalctl jq ln locale ls lsblk md5sum mkdir mktemp mv nl nproc nslookup numfmt od paste \
+     ping printenv printf ps pwd readlink realpath rev rg rm rmdir seq sha1sum sha256sum \
+     sha512sum shuf sleep sort stat strings systemctl tac tail tar tee touch tr true tty uname \
+     uniq uptime wc whoami xz zcat",
+);
 
 /// Folders of the system's own programs.
 const SYSTEM_PROGRAMS: [&str; 4] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin"];
 
 fn runs(program: &str) -> Option<Runs> {
     let name = name_without_version(program);
-    RUNNERS.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
+    RUNNERS.iter().find(|(_, names)| names.contains(name)).map(|(runs, _)| *runs)
 }
 
 /// Whether a program runs files or programs that its arguments name.
@@ -312,7 +174,7 @@ pub fn runs_no_file(program: &str) -> bool {
         // A program in another folder may only share the name.
         Some(_) => return false,
     };
-    RUN_NO_FILE.contains(&name)
+    RUN_NO_FILE.contains(name)
 }
 
 /// The name under which the tables know a program: without its folder, its version, the name of its

@@ -1,195 +1,89 @@
 //! The names of programs: one program is installed under many names, and the tables hold one.
 
+use crate::words::Words;
+
 /// Names that end with digits which are not a version.
-const WHOLE: [&str; 14] = [
-    "7z",
-    "base32",
-    "base64",
-    "i386",
-    "i486",
-    "i586",
-    "i686",
-    "linux32",
-    "linux64",
-    "pax",
-    "proxychains4",
-    "sqlite3",
-    "uname26",
-    "x86_64",
-];
+static WHOLE: Words = Words::of(
+    "7z base32 base64 i386 i486 i586 i686 linux32 linux64 pax proxychains4 sqlite3 uname26 x86_64",
+);
 
 /// What distributions append to the name of a build of the same program.
-const BUILDS: [&str; 20] = [
-    ".exe",
-    ".basic",
-    ".tiny",
-    ".nox",
-    ".gtk",
-    ".gtk3",
-    ".athena",
-    ".traditional",
-    ".openbsd",
-    ".bfd",
-    ".gold",
-    ".lld",
-    ".mold",
-    "-dbg",
-    "-debug",
-    "-im6.q16",
-    "-im6.q16hdri",
-    "-im7.q16",
-    "-im7.q16hdri",
-    "-nox",
-];
+static BUILDS: Words = Words::of(
+    ".exe .basic .tiny .nox .gtk .gtk3 .athena .traditional .openbsd .bfd .gold .lld .mold -dbg \
+     -debug -im6.q16 -im6.q16hdri -im7.q16 -im7.q16hdri -nox",
+);
 
 /// The first parts of names such as `x86_64-linux-gnu-gcc`.
-const MACHINES: [&str; 20] = [
-    "aarch64",
-    "alpha",
-    "arm",
-    "armeb",
-    "armv7",
-    "armv7l",
-    "avr",
-    "hppa",
-    "i386",
-    "i486",
-    "i586",
-    "i686",
-    "m68k",
-    "mips",
-    "powerpc",
-    "powerpc64le",
-    "riscv32",
-    "riscv64",
-    "s390x",
-    "x86_64",
-];
+static MACHINES: Words = Words::of(
+    "aarch64 alpha arm armeb armv7 armv7l avr hppa i386 i486 i586 i686 m68k mips powerpc \
+     powerpc64le riscv32 riscv64 s390x x86_64",
+);
 
 /// The parts that may follow them.
-const SYSTEMS: [&str; 18] = [
-    "android",
-    "apple",
-    "darwin",
-    "eabi",
-    "eabihf",
-    "elf",
-    "gnu",
-    "gnueabi",
-    "gnueabihf",
-    "gnux",
-    "linux",
-    "mingw",
-    "musl",
-    "none",
-    "pc",
-    "redhat",
-    "unknown",
-    "w",
-];
+static SYSTEMS: Words = Words::of(
+    "android apple darwin eabi eabihf elf gnu gnueabi gnueabihf gnux linux mingw musl none pc \
+     redhat unknown w",
+);
 
-/// Other names of programs, each with the name in the tables.
-const ALIASES: &[(&str, &str)] = &[
-    // Editors and pagers; the general names are links to one of them.
-    ("edit", "vim"),
-    ("editor", "vim"),
-    ("elvis", "vim"),
-    ("evim", "vim"),
-    ("gvim", "vim"),
-    ("gvimdiff", "vim"),
-    ("nvi", "vim"),
-    ("nvimdiff", "nvim"),
-    ("rgview", "view"),
-    ("rgvim", "vim"),
-    ("rview", "view"),
-    ("rvim", "vim"),
-    ("select-editor", "vim"),
-    ("sensible-editor", "vim"),
-    ("vimdiff", "vim"),
-    ("vimx", "vim"),
-    ("pager", "less"),
-    ("sensible-pager", "less"),
-    ("zless", "less"),
-    // Compilers and their tools.
-    ("c89", "gcc"),
-    ("c89-gcc", "gcc"),
-    ("c99", "gcc"),
-    ("c99-gcc", "gcc"),
-    ("cpp", "gcc"),
-    ("em++", "gcc"),
-    ("emcc", "gcc"),
-    ("gdc", "gcc"),
-    ("gccgo", "gcc"),
-    ("gobjc", "gcc"),
-    ("hcc", "gcc"),
-    ("icc", "gcc"),
-    ("icpx", "gcc"),
-    ("icx", "gcc"),
-    ("nvcc", "gcc"),
-    ("tcc", "gcc"),
-    ("zapcc", "gcc"),
-    ("lld", "ld"),
-    ("mold", "ld"),
-    ("gcc-ar", "ar"),
-    ("gcc-nm", "nm"),
-    ("gcc-ranlib", "ranlib"),
-    ("llvm-ar", "ar"),
-    ("llvm-nm", "nm"),
-    ("llvm-objcopy", "objcopy"),
-    ("llvm-objdump", "objdump"),
-    ("llvm-ranlib", "ranlib"),
-    ("llvm-readelf", "readelf"),
-    ("llvm-strip", "strip"),
-    // Interpreters.
-    ("bpython", "python"),
-    ("jython", "python"),
-    ("micropython", "python"),
-    ("ptpython", "python"),
-    ("pythonw", "python"),
-    ("nodejs", "node"),
-    ("jruby", "ruby"),
-    ("truffleruby", "ruby"),
-    ("jimsh", "tclsh"),
-    ("bwk", "awk"),
-    ("goawk", "awk"),
-    ("original-awk", "awk"),
-    ("python-coverage", "coverage"),
-    // One program with many names, and programs of one family.
-    ("toybox", "busybox"),
-    ("slogin", "ssh"),
-    ("pterm", "xterm"),
-    ("x-terminal-emulator", "xterm"),
-    ("xterm-color", "xterm"),
-    ("animate", "convert"),
-    ("compare", "convert"),
-    ("conjure", "convert"),
-    ("display", "convert"),
-    ("import", "convert"),
-    ("montage", "convert"),
-    ("stream", "convert"),
-    ("gsc", "gs"),
-    ("gsnd", "gs"),
-    ("podman-remote", "podman"),
-    ("rbash", "bash"),
-    // Names of the GNU programs where others have the plain ones.
-    ("genv", "env"),
-    ("gnice", "nice"),
-    ("gnohup", "nohup"),
-    ("gsort", "sort"),
-    ("gstdbuf", "stdbuf"),
-    ("gtimeout", "timeout"),
-    ("gxargs", "xargs"),
-    ("ginstall", "install"),
-    ("gdd", "dd"),
-    ("guniq", "uniq"),
-    ("gchroot", "chroot"),
+/// Programs by their names in the tables, with their other names: links to one of them, programs of one family, and
+/// names of the GNU programs where others have the plain ones.
+static ALIASES: &[(&str, Words)] = &[
+    (
+        "vim",
+        Words::of(
+            "edit editor elvis evim gvim gvimdiff nvi rgvim rvim select-editor sensible-editor \
+             vimdiff vimx",
+        ),
+    ),
+    ("nvim", Words::of("nvimdiff")),
+    ("view", Words::of("rgview rview")),
+    ("less", Words::of("pager sensible-pager zless")),
+    (
+        "gcc",
+        Words::of(
+            "c89 c89-gcc c99 c99-gcc cpp em++ emcc gdc gccgo gobjc hcc icc icpx icx nvcc tcc \
+             zapcc",
+        ),
+    ),
+    ("ld", Words::of("lld mold")),
+    ("ar", Words::of("gcc-ar llvm-ar")),
+    ("nm", Words::of("gcc-nm llvm-nm")),
+    ("ranlib", Words::of("gcc-ranlib llvm-ranlib")),
+    ("objcopy", Words::of("llvm-objcopy")),
+    ("objdump", Words::of("llvm-objdump")),
+    ("readelf", Words::of("llvm-readelf")),
+    ("strip", Words::of("llvm-strip")),
+    ("python", Words::of("bpython jython micropython ptpython pythonw")),
+    ("node", Words::of("nodejs")),
+    ("ruby", Words::of("jruby truffleruby")),
+    ("tclsh", Words::of("jimsh")),
+    ("awk", Words::of("bwk goawk original-awk")),
+    ("coverage", Words::of("python-coverage")),
+    ("busybox", Words::of("toybox")),
+    ("ssh", Words::of("slogin")),
+    ("xterm", Words::of("pterm x-terminal-emulator xterm-color")),
+    ("convert", Words::of("animate compare conjure display import montage stream")),
+    ("gs", Words::of("gsc gsnd")),
+    ("podman", Words::of("podman-remote")),
+    ("bash", Words::of("rbash")),
+    ("env", Words::of("genv")),
+    ("nice", Words::of("gnice")),
+    ("nohup", Words::of("gnohup")),
+    ("sort", Words::of("gsort")),
+    ("stdbuf", Words::of("gstdbuf")),
+    ("timeout", Words::of("gtimeout")),
+    ("xargs", Words::of("gxargs")),
+    ("install", Words::of("ginstall")),
+    ("dd", Words::of("gdd")),
+    ("uniq", Words::of("guniq")),
+    ("chroot", Words::of("gchroot")),
 ];
 
 /// The name in the tables of the program with this path or name.
 pub(super) fn known_name(program: &str) -> &str {
     let file = program.rsplit('/').next().unwrap_or_default();
     let name = file.strip_suffix(".exe").unwrap_or(file);
-    if WHOLE.contains(&name) {
+    if WHOLE.contains(name) {
         return name;
     }
     let tool = without_machine(name);
@@ -203,7 +97,8 @@ pub(super) fn known_name(program: &str) -> &str {
     // `[` and `7` have nothing but what looks like a version.
     let plain = if plain.is_empty() { name } else { plain };
     // `c99` and `c89` are names, and so is `gcc-ar`: the whole name is looked up, too.
-    let alias = |name: &str| ALIASES.iter().find(|(other, _)| *other == name).map(|(_, it)| *it);
+    let alias =
+        |name: &str| ALIASES.iter().find(|(_, others)| others.contains(name)).map(|(it, _)| *it);
     alias(tool).or_else(|| alias(plain)).unwrap_or(plain)
 }
 
@@ -217,11 +112,11 @@ fn without_version(name: &str) -> &str {
 /// `x86_64-linux-gnu-gcc-12` without the machine.
 fn without_machine(name: &str) -> &str {
     let Some((machine, mut tool)) = name.split_once('-') else { return name };
-    if !MACHINES.contains(&machine) {
+    if !MACHINES.contains(machine) {
         return name;
     }
     while let Some((system, rest)) = tool.split_once('-') {
-        if !SYSTEMS.contains(&system.trim_end_matches(|c: char| c.is_ascii_digit())) {
+        if !SYSTEMS.contains(system.trim_end_matches(|c: char| c.is_ascii_digit())) {
             break;
         }
         tool = rest;

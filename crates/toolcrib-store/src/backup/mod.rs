@@ -2,13 +2,12 @@
 
 mod unfinished;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use self::unfinished::UnfinishedBackup;
@@ -91,10 +90,7 @@ pub fn restore(dir: &Path, file: &Path) -> Result<(), DatabaseError> {
 /// Opens a file that only its owner may change: root, this user, or the owner of the state.
 fn private_file(file: &Path, owner: u32) -> Result<File, DatabaseError> {
     let shown = file.display().to_string();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
-    let opened = opened.map_err(|error| match error.raw_os_error() {
+    let opened = unfinished::open_at_once(file).map_err(|error| match error.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => {
             failed(&shown, "it is a symbolic link: name the file itself")
         }

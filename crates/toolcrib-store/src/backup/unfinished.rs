@@ -79,12 +79,15 @@ fn remove(path: &Path) {
     }
 }
 
-fn is_abandoned(path: &Path) -> bool {
+/// Opens a file for reading without following a link or waiting for a pipe or a terminal.
+pub(super) fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else {
-        return false;
-    };
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = open_at_once(path) else { return false };
     let own = rustix::process::geteuid().as_raw();
     let is_own = file.metadata().is_ok_and(|found| found.is_file() && found.uid() == own);
     is_own && !matches!(file.try_lock(), Err(TryLockError::WouldBlock))

@@ -27,6 +27,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { tables: include_str!("schema/014_runs_of_keys.sql"), counted: &[] },
     Migration { tables: include_str!("schema/015_exposed.sql"), counted: &[] },
     Migration { tables: include_str!("schema/016_run_messages.sql"), counted: &[] },
+    Migration { tables: include_str!("schema/017_sealing_key.sql"), counted: &[] },
 ];
 
 /// The header of a `toolcrib` database contains this number, so that no other program's file is changed by mistake.

@@ -9,6 +9,7 @@ pub(crate) mod owner;
 pub(crate) mod pins;
 pub(crate) mod record;
 pub(crate) mod runs;
+mod sealing_key;
 pub(crate) mod spills;
 pub(crate) mod suspensions;
 #[cfg(feature = "mcp")]

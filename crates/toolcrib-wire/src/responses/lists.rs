@@ -1,10 +1,13 @@
 //! Other answers of the Responses API: lists of items, compactions, counts.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use toolcrib_tool::Content;
 
 use super::resource::usage_value;
 use crate::api::ApiError;
-use crate::model::Usage;
+use crate::model::{Input, Role, Usage};
 
 /// Which part of a list of items a client wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +110,23 @@ pub fn compaction(id: &str, created_at: u64, output: &[Value], usage: &Usage) ->
 /// The item of a conversation that was made shorter.
 pub fn compaction_item(id: &str, encrypted_content: &str) -> Value {
     json!({"id": id, "type": "compaction", "encrypted_content": encrypted_content})
+}
+
+/// A message to the model, as an item of an input.
+pub fn input_message(id: &str, input: &Input) -> Value {
+    let part = |part: &Content| match part {
+        Content::Image { data, mime_type } => {
+            let url = format!("data:{mime_type};base64,{}", STANDARD.encode(data));
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+        }
+        part => json!({"type": "input_text", "text": part.as_text()}),
+    };
+    let role = match input.role {
+        Role::System => "system",
+        _ => "user",
+    };
+    let content: Vec<Value> = input.content.iter().map(part).collect();
+    json!({"id": id, "type": "message", "role": role, "status": "completed", "content": content})
 }
 
 /// The answer to `POST /v1/responses/input_tokens`.

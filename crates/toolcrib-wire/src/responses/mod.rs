@@ -21,7 +21,7 @@ pub use answer::{AnswerError, ToolAnswer, read_output_items, read_tool_outputs};
 pub use error::{StreamError, StreamErrorKind};
 pub use event::{EventName, ResponseEvent};
 pub use kind::CallKind;
-pub use lists::{ItemPage, compaction, compaction_item, deleted, input_tokens};
+pub use lists::{ItemPage, compaction, compaction_item, deleted, input_message, input_tokens};
 pub use request::{
     AllowedTool, ApprovalAnswer, BuiltInKind, BuiltInTool, CompactRequest, CustomTool,
     FunctionTool, Include, InputItem, InputKind, McpApproval, McpServer, ModelOptions, RequestTool,

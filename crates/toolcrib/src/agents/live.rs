@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::settings::{Agent, AgentEntry, Config, ModelName, Provider, SubAgent, undeclared_model};
+use crate::settings::{
+    Agent, AgentEntry, Config, ModelName, Provider, Responses, SubAgent, undeclared_model,
+};
 
 /// What a config says about agents.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +14,8 @@ pub(crate) struct AgentSettings {
     pub(super) agent: Agent,
     pub(super) sub_agent: SubAgent,
     pub(super) agents: BTreeMap<String, AgentEntry>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers need it"))]
+    pub(super) responses: Responses,
 }
 
 impl AgentSettings {
@@ -21,6 +25,7 @@ impl AgentSettings {
             agent: config.agent.clone(),
             sub_agent: config.sub_agent.clone(),
             agents: config.agents.clone(),
+            responses: config.responses.clone(),
         }
     }
 

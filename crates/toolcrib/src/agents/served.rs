@@ -369,7 +369,7 @@ fn shown(report: &RunReport) -> AgentRunReport {
         parent: report.run().parent().map(|parent| parent.run.to_string()),
         metadata: report.run().metadata().clone(),
         agent: report.run().agent().to_owned(),
-        status: report.state().as_str().to_owned(),
+        status: report.state(),
         active: false,
         text: Some(report.text().to_owned()).filter(|text| !text.is_empty()),
         reason: reason.map(str::to_owned),

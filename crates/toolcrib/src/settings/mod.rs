@@ -42,7 +42,8 @@ use toolcrib_tool::ContextValues;
 pub(crate) use agents::undeclared_model;
 #[cfg(feature = "agent")]
 pub use agents::{
-    Agent, AgentBudget, AgentCompaction, AgentEntry, Dollars, OutputSchema, Share, SubAgent,
+    Agent, AgentBudget, AgentCompaction, AgentEntry, Dollars, OutputSchema, Responses,
+    ResponsesDialect, Share, SubAgent,
 };
 #[cfg(feature = "databases")]
 pub use builtins::DataAnalysis;
@@ -132,6 +133,9 @@ pub struct Config {
     /// Agents: models with an instruction, tools and limits.
     #[cfg(feature = "agent")]
     pub agents: BTreeMap<String, AgentEntry>,
+    /// How clients of OpenAI's Responses API see agents and models.
+    #[cfg(feature = "agent")]
+    pub responses: Responses,
     /// State that outlives the program.
     pub state: State,
     /// The audit log.

@@ -36,8 +36,9 @@ pub(crate) struct NewOptions {
     output: JsonOutput,
 }
 
+/// The kind of a new tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Template {
+pub(in crate::command) enum Template {
     /// Runs a program
     Command,
     /// Runs a script; a sample is created beside the manifest
@@ -88,15 +89,9 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
     make_directory(&path)?;
     let taken = taken(options, own)?;
     let is_read = is_read(options, &path)?;
-    let mut text = own.template.text().replace("{{name}}", &own.name);
-    let mut program = None;
-    if let Some((ending, program_text)) = own.template.program() {
-        let file = format!("{}.{ending}", own.name);
-        text = text.replace("{{file}}", &file);
-        let program_text = program_text.replace("{{name}}", &own.name);
-        program = Some(Program { path: path.with_file_name(file), text: program_text });
-    }
-    write_new(&path, &text, program.as_ref())?;
+    let draft = Draft::of(own.template, &own.name, path);
+    draft.write()?;
+    let Draft { path, program, .. } = draft;
     let program = program.map(|program| program.path);
 
     let shown = shell_word(&path);
@@ -164,7 +159,7 @@ fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
 }
 
 /// Creates the directory of a file if necessary.
-fn make_directory(path: &Path) -> anyhow::Result<()> {
+pub(in crate::command) fn make_directory(path: &Path) -> anyhow::Result<()> {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(dir) => fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error)),
         None => Ok(()),
@@ -187,21 +182,52 @@ struct Program {
     text: String,
 }
 
-/// Writes a manifest and its program. If one of the files exists, nothing is written.
-fn write_new(path: &Path, text: &str, program: Option<&Program>) -> anyhow::Result<()> {
-    // Write the program first, so that a server that watches the directory finds the manifest
-    // complete.
-    if let Some(program) = program {
-        write_file(&program.path, &program.text, true)?;
-    }
-    let written = write_file(path, text, false);
-    if let (Err(_), Some(Program { path, .. })) = (&written, program) {
-        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
-    }
-    written
+/// A manifest of a template that is not written yet, and its program.
+pub(in crate::command) struct Draft {
+    path: PathBuf,
+    text: String,
+    program: Option<Program>,
 }
 
-fn write_file(path: &Path, text: &str, executable: bool) -> anyhow::Result<()> {
+impl Draft {
+    pub(in crate::command) fn of(template: Template, name: &str, path: PathBuf) -> Self {
+        let mut text = template.text().replace("{{name}}", name);
+        let mut program = None;
+        if let Some((ending, program_text)) = template.program() {
+            let file = format!("{name}.{ending}");
+            text = text.replace("{{file}}", &file);
+            let program_text = program_text.replace("{{name}}", name);
+            program = Some(Program { path: path.with_file_name(file), text: program_text });
+        }
+        Self { path, text, program }
+    }
+
+    /// The files that it will be.
+    pub(in crate::command) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.path).chain(self.program.as_ref().map(|program| &program.path))
+    }
+
+    /// Writes the manifest and its program. If one of the files exists, nothing is written.
+    pub(in crate::command) fn write(&self) -> anyhow::Result<()> {
+        // Write the program first, so that a server that watches the directory finds the manifest
+        // complete.
+        if let Some(program) = &self.program {
+            write_file(&program.path, &program.text, true)?;
+        }
+        let written = write_file(&self.path, &self.text, false);
+        if let (Err(_), Some(Program { path, .. })) = (&written, &self.program) {
+            fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+        }
+        written
+    }
+}
+
+/// Writes a file that must not exist yet.
+pub(in crate::command) fn write_file(
+    path: &Path,
+    text: &str,
+    executable: bool,
+) -> anyhow::Result<()> {
     let shown = path.display();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -237,7 +263,7 @@ fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 /// A path quoted for a shell.
-fn shell_word(path: &Path) -> String {
+pub(in crate::command) fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
     if text.chars().all(plain) {

@@ -12,7 +12,8 @@ use crate::options::{Options, ToolsetChoice};
 use crate::runtime;
 use crate::screen;
 use crate::serving::background::BackgroundTasks;
-use crate::serving::stop;
+use crate::serving::service_manager::ServiceManager;
+use crate::serving::stop::{self, StopRequests};
 use crate::startup::{self, Started};
 
 #[derive(Debug, Args)]
@@ -40,13 +41,18 @@ pub(in crate::command) fn run(options: &Options, own: &StdioOptions) -> anyhow::
     let server = server(&started, turn);
     #[cfg(feature = "otlp")]
     let _told = crate::collector::start_export(&started.crib)?;
+    // The service manager of the client that started this, if there is one, waits for the client.
+    let manager = ServiceManager::default();
     runtime::block_on(async {
-        let mut background = BackgroundTasks::begin(&started)?;
+        // Before anybody learns that the server is ready, and stops it.
+        let requests = StopRequests::begin();
+        let mut background = BackgroundTasks::begin(&started, &manager)?;
         background
             .serve_owner(&started, self::server(&started, started.crib.turn_options()))
             .await?;
         started.crib.connect().await;
-        let ended = Box::pin(server.serve_stdio(stop::drained(&started.crib))).await;
+        let ended =
+            Box::pin(server.serve_stdio(stop::drained(requests, &started.crib, &manager))).await;
         // The client may have closed its end without a stop request.
         started.crib.shutdown(stop::GRACE).await;
         background.end().await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod ask_servers;
+pub(crate) mod health;
 pub(crate) mod mcp;
 pub(crate) mod release;
 pub(crate) mod reload;

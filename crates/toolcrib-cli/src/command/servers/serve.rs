@@ -10,7 +10,8 @@ use crate::options::{JsonOutput, Options, ServerFlags, ToolsetChoice};
 use crate::runtime;
 use crate::screen::{self, FAINT, STRONG, count};
 use crate::serving::background::{BackgroundTasks, owner_socket};
-use crate::serving::stop;
+use crate::serving::service_manager::ServiceManager;
+use crate::serving::stop::{self, StopRequests};
 use crate::startup;
 
 #[derive(Debug, Args)]
@@ -21,7 +22,8 @@ use crate::startup;
   toolcrib serve --no-auth                             only on a loopback address or a socket
 
 If you set no token, a new one is created and printed at every start; `toolcrib token` creates tokens for
-clients. On Ctrl-C or SIGTERM it accepts no new calls and waits up to 5 s for running ones.")]
+clients. On Ctrl-C or SIGTERM it accepts no new calls and waits up to 5 s for running ones. A service manager
+that sets NOTIFY_SOCKET, such as systemd with Type=notify, learns when it is ready, reloads and stops.")]
 pub(crate) struct ServeOptions {
     #[command(flatten)]
     server: ServerFlags,
@@ -47,6 +49,7 @@ pub(in crate::command) fn run(options: &Options, own: &ServeOptions) -> anyhow::
     #[cfg(feature = "otlp")]
     let _told = crate::collector::start_export(&started.crib)?;
 
+    let manager = ServiceManager::from_environment();
     runtime::block_on(async {
         started.crib.connect().await;
         let mut server = HttpServer::bind(config, started.crib.clone(), mcp).await?;
@@ -58,10 +61,13 @@ pub(in crate::command) fn run(options: &Options, own: &ServeOptions) -> anyhow::
             server = server.with_owner_socket(socket)?;
             _announcement = Some(announcement);
         }
-        let _beside = BackgroundTasks::begin(&started)?;
+        // Before anybody learns that the server is ready, and stops it.
+        let requests = StopRequests::begin();
+        let _beside = BackgroundTasks::begin(&started, &manager)?;
         warn_of_network(&server);
         announce(tools, &server, own.output.json)?;
-        let ended = server.serve(stop::drained(&started.crib)).await;
+        manager.ready(&format!("serves {} on {}", count(tools, "tool"), server.url()));
+        let ended = server.serve(stop::drained(requests, &started.crib, &manager)).await;
         started.crib.shutdown(stop::GRACE).await;
         ended?;
         if !own.output.json {

@@ -2,6 +2,8 @@
 
 mod approved;
 mod attachments;
+mod compacting;
+mod compliance;
 mod figures;
 mod following;
 mod harness;

@@ -9,10 +9,13 @@ use super::served::{ADA, EVE, by, post, with_tokens};
 use crate::harness::crib::Crib;
 use crate::harness::http::Http;
 
-const MODEL: &str = "script/scripted";
+pub(super) const MODEL: &str = "script/scripted";
 
 /// A scripted server that several conversations use, and a folder whose agent uses it.
-async fn served(wire: Wire, replies: impl IntoIterator<Item = ModelReply>) -> (ModelServer, Crib) {
+pub(super) async fn served(
+    wire: Wire,
+    replies: impl IntoIterator<Item = ModelReply>,
+) -> (ModelServer, Crib) {
     let server = ModelServer::for_several(wire, replies).await;
     let crib = crib(wire, &server.base_url());
     (server, crib)

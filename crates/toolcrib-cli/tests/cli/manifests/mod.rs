@@ -2,6 +2,7 @@
 
 pub(crate) mod checks;
 mod enabled;
+mod init;
 mod listed;
 mod lock;
 mod lock_files;

@@ -11,6 +11,7 @@ mod reloads;
 mod run_places;
 mod running;
 mod served_files;
+mod service;
 mod stations;
 mod stopping;
 mod two_servers;

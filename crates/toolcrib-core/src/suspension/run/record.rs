@@ -10,26 +10,56 @@ use crate::suspension::{ResolutionKind, Suspension, SuspensionId};
 /// The id of a run: like that of a suspension, 32 hexadecimal digits that nobody can guess.
 pub type RunId = SuspensionId;
 
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How far a run of calls or of an agent has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
-    /// Calls are suspended.
+    /// An agent's run can go on: its model is asked, or calls run.
+    InProgress,
+    /// Calls wait for somebody.
     RequiresAction,
-    /// Every call has its answer, and none was cancelled or expired.
+    /// Calls of an agent wait for sub-agents, of which none waits for somebody.
+    WaitingForSubtask,
+    /// An agent's run was paused.
+    Paused,
+    /// Every call has its answer, and none was cancelled or expired; or the agent's model gave its final answer.
     Completed,
-    /// It was cancelled while calls waited.
+    /// An agent's run failed.
+    Failed,
+    /// It was cancelled.
     Cancelled,
     /// Waiting calls expired.
     Expired,
 }
 
 impl RunState {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::InProgress,
+        Self::RequiresAction,
+        Self::WaitingForSubtask,
+        Self::Paused,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Expired,
+    ];
+
+    /// Whether a run in this state has ended.
+    pub const fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Expired)
+    }
+
     /// The stable word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::InProgress => "in_progress",
             Self::RequiresAction => "requires_action",
+            Self::WaitingForSubtask => "waiting_for_subtask",
+            Self::Paused => "paused",
             Self::Completed => "completed",
+            Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
         }

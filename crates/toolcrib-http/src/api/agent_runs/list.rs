@@ -9,7 +9,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolcrib_core::run::{Journal, Run, RunCursor, RunId, RunStore as _};
+use toolcrib_core::run::{Journal, Run, RunCursor, RunId, RunState, RunStore as _};
 use toolcrib_core::suspension::StoreError;
 
 use super::AnyRun;
@@ -27,18 +27,6 @@ const PAGE: usize = 20;
 const PAGE_MAX: usize = 100;
 /// Runs that are looked at for one page.
 const LOOKED_AT: usize = 500;
-
-/// The states of runs.
-pub(crate) const STATES: [&str; 8] = [
-    "in_progress",
-    "requires_action",
-    "waiting_for_subtask",
-    "paused",
-    "completed",
-    "failed",
-    "cancelled",
-    "expired",
-];
 
 /// A page of the runs of an identity.
 #[derive(Serialize, JsonSchema)]
@@ -66,9 +54,10 @@ pub(crate) async fn list(
         Problem::unprocessable("`after` in the query has to be the `next` of the previous page")
     })?;
     if let Some(status) = &status
-        && !STATES.contains(&status.as_str())
+        && !RunState::ALL.iter().any(|known| known.as_str() == status)
     {
-        let detail = format!("`status` in the query is one of {}", STATES.join(", "));
+        let known = RunState::ALL.map(RunState::as_str).join(", ");
+        let detail = format!("`status` in the query is one of {known}");
         return Err(Problem::unprocessable(detail));
     }
     let turn = client.turn(|options| options);

@@ -36,7 +36,7 @@ use crate::{
 };
 use active::Work;
 pub(crate) use items::{ItemList, items};
-pub(crate) use list::{RunList, STATES, list};
+pub(crate) use list::{RunList, list};
 pub(super) use start::start;
 pub(crate) use start::{AnyRun, StartRequest};
 pub(crate) use steer::{SteerRequest, steer};
@@ -203,20 +203,16 @@ async fn cancel(
     if let Some(active) = api.active_runs().get(id) {
         active.cancel.cancel();
         active.ended.cancelled().await;
-        if is_over(&report(api, client, id).await?) {
+        if report(api, client, id).await?.status.has_ended() {
             return Ok(());
         }
         // What was done there could not cancel it: it was told something, for example.
-    } else if is_over(before) {
-        let detail = format!("the run is {}: there is nothing to cancel", before.status);
+    } else if before.status.has_ended() {
+        let detail = format!("the run is {}: there is nothing to cancel", before.status.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, detail).kind("already_resolved"));
     }
     let step = AgentRunStep::Cancel("the client cancelled the run".to_owned());
     finished(work(api, client, id, step)?).await
-}
-
-fn is_over(run: &AgentRunReport) -> bool {
-    ["completed", "failed", "cancelled"].contains(&run.status.as_str())
 }
 
 pub(crate) async fn resume(

@@ -19,7 +19,7 @@ use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::responses::ResponseRequest;
 
 use super::error::{Refused, locked};
-use super::{responses, served, stream};
+use super::{previous, responses, served, stream};
 use crate::api::agent_runs::active::Work;
 use crate::api::agent_runs::stopped;
 use crate::api::problem::Problem;
@@ -126,12 +126,7 @@ impl Making {
     ) -> Result<Self, ApiError> {
         let own = served(api)?;
         let is_stored = request.store;
-        let previous = match &request.previous_response_id {
-            Some(id) => Some(
-                id.parse::<ResponseId>().map_err(|()| ApiError::previous_response_not_found(id))?,
-            ),
-            None => None,
-        };
+        let previous = previous(request.previous_response_id.as_deref())?;
         // Only one request at a time goes on in a run.
         let lock = match &previous {
             Some(id) => continuing(api, id).await,

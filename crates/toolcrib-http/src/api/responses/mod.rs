@@ -1,6 +1,7 @@
 //! OpenAI's Responses API over the runs of agents.
 
 mod chat;
+mod compact;
 mod create;
 pub(crate) mod error;
 pub(crate) mod live;
@@ -26,6 +27,7 @@ use crate::{AgentRunStep, ResponseId, Responses, ShownResponse};
 use error::{Refused, not_served};
 
 pub(crate) use chat::{ChatBody, complete};
+pub(crate) use compact::{CompactBody, CountBody, compact, input_tokens};
 pub(crate) use create::{ResponseBody, create};
 pub(crate) use error::ErrorBody;
 #[cfg(feature = "websocket")]
@@ -53,6 +55,12 @@ async fn shown(
     let known: ResponseId = id.parse().map_err(|()| refused(&ApiError::response_not_found(id)))?;
     let response = own.show(client.turn_options(), known.clone()).await;
     Ok((known, response.map_err(|error| refused(&error))?))
+}
+
+/// The response from which a request goes on.
+fn previous(id: Option<&str>) -> Result<Option<ResponseId>, ApiError> {
+    let parsed = |id: &str| id.parse().map_err(|()| ApiError::previous_response_not_found(id));
+    id.map(parsed).transpose()
 }
 
 pub(crate) async fn models(State(api): State<Api>) -> Result<Response, Refused> {

@@ -27,6 +27,32 @@ pub(crate) fn removed(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A conversation in short.
+pub(crate) fn compaction(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "object": {"const": "response.compaction"},
+            "created_at": {"type": "integer"},
+            "output": {"type": "array", "items": {"type": "object", "required": ["type"]}},
+        },
+        "required": ["id", "object", "created_at", "output"],
+    })
+}
+
+/// The tokens of a request.
+pub(crate) fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "object": {"const": "response.input_tokens"},
+            "input_tokens": {"type": "integer", "minimum": 0},
+        },
+        "required": ["object", "input_tokens"],
+    })
+}
+
 /// A list of items or models.
 pub(crate) fn list(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -30,10 +30,17 @@ fn check(document: &Value, path: &str, method: &str, reply: &Reply) {
     assert!(errors.is_empty(), "{method} {path} {status}: {errors:#?}\n{body:#}");
 }
 
-/// A method, a documented path, a real one and a body.
-type Row<'a> = (&'static str, &'static str, String, &'a Value);
+/// The method, the path in the document, the path that is asked, and the body; null for none.
+type Row<'a> = (&'a str, &'a str, String, &'a Value);
 
-fn of_openai<'a>(ask: &'a Value, chat: &'a Value, none: &'a Value) -> Vec<Row<'a>> {
+/// A request for a response, and one for a chat completion.
+fn openai_requests() -> (Value, Value) {
+    let chat = json!({"model": "coder", "messages": [{"role": "user", "content": "Hello."}]});
+    (json!({"model": "coder", "input": "Hello."}), chat)
+}
+
+/// The routes of OpenAI's protocols.
+fn openai_rows<'a>(ask: &'a Value, chat: &'a Value, none: &'a Value) -> Vec<Row<'a>> {
     vec![
         ("post", "/v1/responses", "/v1/responses".into(), ask),
         #[cfg(feature = "websocket")]
@@ -42,6 +49,8 @@ fn of_openai<'a>(ask: &'a Value, chat: &'a Value, none: &'a Value) -> Vec<Row<'a
         ("post", "/v1/responses/{id}/cancel", "/v1/responses/resp_1/cancel".into(), none),
         ("get", "/v1/responses/{id}/input_items", "/v1/responses/r/input_items".into(), none),
         ("delete", "/v1/responses/{id}", "/v1/responses/resp_1".into(), none),
+        ("post", "/v1/responses/compact", "/v1/responses/compact".into(), ask),
+        ("post", "/v1/responses/input_tokens", "/v1/responses/input_tokens".into(), ask),
         ("post", "/v1/chat/completions", "/v1/chat/completions".into(), ask),
         ("post", "/v1/chat/completions", "/v1/chat/completions".into(), chat),
         ("get", "/v1/models", "/v1/models".into(), none),
@@ -66,8 +75,7 @@ async fn every_answer_matches_the_document() {
     let none = Value::Null;
     let approve = json!({"id": waiting, "decision": "approve"});
     let outputs = json!({"tool_outputs": [{"tool_call_id": "call_1", "output": "a"}]});
-    let ask = json!({"model": "coder", "input": "Hello."});
-    let chat = json!({"model": "coder", "messages": [{"role": "user", "content": "Hello."}]});
+    let (ask, chat) = openai_requests();
     let steer = json!({"input": "In German, please."});
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let mut rows: Vec<Row<'_>> = vec![
@@ -116,7 +124,7 @@ async fn every_answer_matches_the_document() {
         ("get", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
         ("delete", "/mcp/{toolset}", "/mcp/echoes".into(), &none),
     ];
-    rows.extend(of_openai(&ask, &chat, &none));
+    rows.extend(openai_rows(&ask, &chat, &none));
     let mut seen = HashSet::from([
         ("post", "/v1/runs"),
         ("get", "/metrics"),

@@ -7,23 +7,13 @@ use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Template};
+use crate::words::Words;
 
 /// Headers that the HTTP client sets itself. Conflicting lengths would allow request smuggling.
-const OF_THE_CLIENT: [&str; 13] = [
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "via",
-];
+static OF_THE_CLIENT: Words = Words::of(
+    "accept-encoding connection content-length expect host keep-alive proxy-authorization \
+     proxy-connection te trailer transfer-encoding upgrade via",
+);
 
 /// Headers with credentials.
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
@@ -75,7 +65,7 @@ pub(super) fn name_problem(name: &str) -> Option<(&'static str, String, &'static
         let message = format!("`{}` is not a header name", crate::document::shortened(name));
         return Some(("bad-header", message, "use letters, digits and `-`: X-Request-Id"));
     }
-    if OF_THE_CLIENT.contains(&name.to_ascii_lowercase().as_str()) {
+    if OF_THE_CLIENT.contains(name.to_ascii_lowercase().as_str()) {
         let message = format!("the HTTP client sets `{name}` itself");
         let help = match name.to_ascii_lowercase().as_str() {
             "host" => "remove it: the host is that of `url`",

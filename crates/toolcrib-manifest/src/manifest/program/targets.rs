@@ -8,9 +8,6 @@ use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
 
-/// Letters of options of `curl` and `wget` that a value follows.
-const VALUED: &str = "AbcCdDeEFhHKlmoOPQrTtuUwxXyYz";
-
 /// Programs whose first argument says what is done.
 const VERBS: [&str; 8] =
     ["docker", "helm", "kubectl", "loginctl", "nmcli", "podman", "service", "systemctl"];
@@ -28,7 +25,7 @@ pub(in crate::manifest) fn chosen(
         match base_name(program) {
             name @ ("curl" | "wget") => found.extend(own.iter().enumerate().filter_map(|(at, word)| {
                 let before = at.checked_sub(1).and_then(|before| own[before].literal());
-                let is_value = before.is_some_and(is_valued);
+                let is_value = before.is_some_and(|option| is_valued(name, option));
                 let name_of = free_address(word, scope).filter(|_| !is_value)?;
                 let also = if name == "curl" { ", and `file:///etc/passwd` reads a file" } else { "" };
                 let message = format!(
@@ -176,22 +173,13 @@ fn first_operand<'w, 'n>(program: &str, words: &'w [Word<'n>]) -> Option<&'w Wor
     })
 }
 
-/// Whether a word is an option of `curl` or `wget` that a value follows.
-fn is_valued(option: &str) -> bool {
-    if option == "--" || option == "--url" || !option.starts_with('-') {
-        return false;
+/// Whether a word is an option of `curl` or `wget` that a value follows, which is not the address.
+fn is_valued(program: &str, option: &str) -> bool {
+    match option.strip_prefix('-') {
+        Some(letters) if !letters.starts_with('-') => letters
+            .chars()
+            .next_back()
+            .is_some_and(|last| takes_value(program, &format!("-{last}")) == Some(true)),
+        _ => option != "--url" && takes_value(program, option) == Some(true),
     }
-    let flags = [
-        "--compressed",
-        "--fail",
-        "--insecure",
-        "--location",
-        "--quiet",
-        "--silent",
-        "--show-error",
-    ];
-    if option.starts_with("--") {
-        return !flags.contains(&option);
-    }
-    option.chars().next_back().is_some_and(|letter| VALUED.contains(letter))
 }

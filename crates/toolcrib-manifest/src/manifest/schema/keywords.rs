@@ -4,75 +4,24 @@
 use crate::diagnostic::fix::rename;
 use crate::diagnostic::{Diagnostic, Findings, did_you_mean};
 use crate::document::{Entry, Node, NodeValue};
+use crate::words::Words;
 
 /// Keywords whose value is a schema, or a list of schemas.
-const SCHEMA_KEYWORDS: [&str; 16] = [
-    "items",
-    "additionalProperties",
-    "additionalItems",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentSchema",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "prefixItems",
-];
+static SCHEMA_KEYWORDS: Words = Words::of(
+    "items additionalProperties additionalItems not if then else contains propertyNames \
+     unevaluatedItems unevaluatedProperties contentSchema allOf anyOf oneOf prefixItems",
+);
 /// Keywords whose value maps names to schemas.
-const SCHEMA_MAP_KEYWORDS: [&str; 5] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+static SCHEMA_MAP_KEYWORDS: Words =
+    Words::of("properties patternProperties $defs definitions dependentSchemas");
 /// All other keywords of the drafts in use.
-const OTHER_KEYWORDS: [&str; 43] = [
-    "$schema",
-    "$id",
-    "$ref",
-    "$anchor",
-    "$dynamicRef",
-    "$dynamicAnchor",
-    "$vocabulary",
-    "$comment",
-    "type",
-    "enum",
-    "const",
-    "multipleOf",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "maxContains",
-    "minContains",
-    "maxProperties",
-    "minProperties",
-    "required",
-    "dependentRequired",
-    "dependencies",
-    "title",
-    "description",
-    "default",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "examples",
-    "format",
-    "contentMediaType",
-    "contentEncoding",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "id",
-    "example",
-];
+static OTHER_KEYWORDS: Words = Words::of(
+    "$schema $id $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment type enum const \
+     multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern \
+     maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required \
+     dependentRequired dependencies title description default deprecated readOnly writeOnly \
+     examples format contentMediaType contentEncoding $recursiveRef $recursiveAnchor id example",
+);
 /// Words of other schema languages, and what to write here for values of any type.
 const FOREIGN: &[(&str, &str)] = &[
     ("regex", "write `pattern`"),
@@ -166,19 +115,19 @@ const ABOUT: &[(&[&str], &[&str])] = &[
 
 /// Every keyword of the drafts in use.
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
-    SCHEMA_KEYWORDS.iter().chain(&SCHEMA_MAP_KEYWORDS).chain(&OTHER_KEYWORDS).copied()
+    SCHEMA_KEYWORDS.iter().chain(SCHEMA_MAP_KEYWORDS.iter()).chain(OTHER_KEYWORDS.iter())
 }
 
 /// Calls `each` with every schema directly inside a schema.
 pub(crate) fn subschemas<'n>(schema: &'n Node, each: &mut dyn FnMut(&'n Node)) {
     for entry in schema.entries() {
         let key = entry.key.as_str();
-        if SCHEMA_KEYWORDS.contains(&key) {
+        if SCHEMA_KEYWORDS.contains(key) {
             if entry.node.items().is_empty() {
                 each(&entry.node);
             }
             entry.node.items().iter().for_each(&mut *each);
-        } else if SCHEMA_MAP_KEYWORDS.contains(&key) {
+        } else if SCHEMA_MAP_KEYWORDS.contains(key) {
             entry.node.entries().iter().for_each(|named| each(&named.node));
         }
     }
@@ -186,17 +135,17 @@ pub(crate) fn subschemas<'n>(schema: &'n Node, each: &mut dyn FnMut(&'n Node)) {
 
 /// Whether a keyword's value is a schema, or a list of schemas.
 pub(super) fn has_schemas(key: &str) -> bool {
-    SCHEMA_KEYWORDS.contains(&key)
+    SCHEMA_KEYWORDS.contains(key)
 }
 
 /// Whether a keyword's value maps names to schemas.
 pub(super) fn maps_to_schemas(key: &str) -> bool {
-    SCHEMA_MAP_KEYWORDS.contains(&key)
+    SCHEMA_MAP_KEYWORDS.contains(key)
 }
 
 /// Whether a keyword's value is a schema, and not a list or a mapping of them.
 pub(super) fn holds_schema(key: &str) -> bool {
-    SCHEMA_KEYWORDS.contains(&key) && !["allOf", "anyOf", "oneOf", "prefixItems"].contains(&key)
+    SCHEMA_KEYWORDS.contains(key) && !["allOf", "anyOf", "oneOf", "prefixItems"].contains(&key)
 }
 
 /// Warns about keywords without effect: unknown ones, and those for values of another type.

@@ -142,7 +142,7 @@ fn page() -> String {
          `tests/gallery`.\n",
     );
     let mut shown = BTreeSet::new();
-    for code in CODES {
+    for code in CODES.iter() {
         let word = code.severity.as_str();
         let _ = write!(page, "\n# `{}`\n\n*{word}* — {}\n", code.code, code.summary);
         let _ = write!(page, "\n{}\n", code.help);
@@ -226,7 +226,7 @@ fn every_code_is_shown_somewhere_or_said_why_not() {
         gallery().iter().flat_map(|broken| broken.found.iter().map(|found| found.code)).collect();
     let never: Vec<_> = CODES
         .iter()
-        .map(|code| code.code)
+        .map(|code| code.code.as_str())
         .filter(|code| {
             !here.contains(code)
                 && !seen.contains(&format!("[{code}]"))

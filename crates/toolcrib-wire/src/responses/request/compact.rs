@@ -1,12 +1,11 @@
 //! The body of `POST /v1/responses/compact`.
 
-use super::input::{Inputs, history};
-use super::input_item::InputItem;
+use super::input::{Inputs, submissions, unanswered};
+use super::input_item::{InputItem, Submission};
 use super::options::ModelOptions;
 use super::tools::RequestTool;
 use crate::api::ApiError;
 use crate::api::fields::{flag, id, members, missing, parsed, text, unknown};
-use crate::model::Item;
 
 /// A request to make a conversation shorter.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,9 +61,13 @@ impl CompactRequest {
         })
     }
 
-    /// What `input` says, for a conversation with a model
-    /// ([`InputItem::items`](super::InputItem::items)).
-    pub fn history(&self, source: &str) -> Vec<Item> {
-        history(&self.input, source)
+    /// The outputs of calls that are not in `input`: they answer calls of the response before.
+    pub fn submissions(&self) -> impl Iterator<Item = &Submission> {
+        submissions(&self.input)
+    }
+
+    /// The ids of the calls in `input` that have no output there.
+    pub fn unanswered_calls(&self) -> Vec<&str> {
+        unanswered(&self.input)
     }
 }

@@ -1,33 +1,25 @@
 //! Begins responses.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib_agent::run::AgentRun;
-use toolcrib_agent::{Agent, AgentBuilder, ClientRequest, JournalEntry, JournalRow};
+use toolcrib_agent::{Agent, AgentBuilder, ClientRequest};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::suspension::Suspension;
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId, UnstoredResponse};
-use toolcrib_tool::{ToolOutput, ToolResult};
 use toolcrib_wire::api::{ApiError, ErrorType};
-use toolcrib_wire::model::Item;
-use toolcrib_wire::responses::{ApprovalAnswer, InputKind, ResponseRequest, Submission};
+use toolcrib_wire::responses::{ApprovalAnswer, ResponseRequest};
 
+use super::input::{answered, check_items, continued, results, unknown_outputs, unsupported, with};
 use super::presenter::{Presenter, approval_id};
 use super::segment::{Segment, note};
 use super::settings::{built_ins, metadata, settings};
 use super::{fault, locked, of_run, unusable, work};
 use crate::Toolcrib;
 use crate::agents::AgentName;
-
-/// The source of what a client says that a model has said. No model has it, so each gets what it means.
-const CLIENT: &str = "client";
-
-/// What the model reads in place of a blank output.
-const BLANK: &str = "(no output)";
 
 impl Toolcrib {
     pub(super) async fn begin_response(
@@ -51,7 +43,7 @@ impl Toolcrib {
         let options = options_of(client.clone(), &name, &request);
         let agent = || self.agent(&name, options.clone()).map_err(|error| unusable(&model, &error));
         let settings = settings(&request, &agent()?.build().tools())?;
-        let history = request.history(CLIENT);
+        let history = self.history(&client, &request.input).await?;
         let mut asked = ClientRequest { note: kept(&body, &request), settings, ..with(history) };
 
         let store: Option<Arc<dyn Journal>> =
@@ -83,7 +75,7 @@ impl Toolcrib {
                 return Err(locked());
             }
             decisions = decided(&request, &state, previous.is_tip(), may_approve)?;
-            asked.results = results(&request, &state)?;
+            asked.results = results(request.submissions(), &state)?;
             let is_same_agent = state.agent() == name.to_string();
             let is_alone = asked.input.is_empty() && asked.history.is_empty();
             let may_decide = request.store && is_alone && is_same_agent;
@@ -115,8 +107,8 @@ impl Toolcrib {
             Some(id) => id,
             None => begun(builder()?.build(), asked.clone()).await?,
         };
-        let turn = self.executor().turn(options.clone());
-        let mut presenter = Presenter::new(&id, work::now(), &request, &asked.settings, turn);
+        let shown_by = self.shown_by(options.clone());
+        let mut presenter = Presenter::new(&id, work::now(), &request, &asked.settings, shown_by);
         let events = presenter.begin();
         if let Some(previous) = &previous {
             presenter.take_over(&previous.state()?);
@@ -126,7 +118,7 @@ impl Toolcrib {
         Ok(BegunResponse { unstored, ..begun })
     }
 
-    async fn previous(
+    pub(super) async fn previous(
         &self,
         client: &TurnOptions,
         id: &ResponseId,
@@ -146,7 +138,7 @@ impl Toolcrib {
     }
 
     /// The agent or model of this name.
-    fn named(&self, model: &str) -> Result<AgentName, ApiError> {
+    pub(super) fn named(&self, model: &str) -> Result<AgentName, ApiError> {
         if self.live_agents().current().agents.contains_key(model) {
             return Ok(AgentName::Entry(model.to_owned()));
         }
@@ -169,50 +161,15 @@ impl Toolcrib {
 }
 
 /// Refuses what there is not.
-fn check(request: &ResponseRequest) -> Result<(), ApiError> {
-    let unsupported = |param: &str, problem: &str| {
-        Err(ApiError::invalid(problem).with_code("unsupported_parameter").with_param(param))
-    };
+pub(super) fn check(request: &ResponseRequest) -> Result<(), ApiError> {
     if request.conversation.is_some() {
-        return unsupported(
+        return Err(unsupported(
             "conversation",
             "there are no conversations of their own: go on with `previous_response_id`",
-        );
+        ));
     }
-    for item in &request.input {
-        let param = format!("input[{}]", item.index);
-        match &item.kind {
-            InputKind::Reference { .. } => {
-                return unsupported(
-                    &param,
-                    "items are not kept by their ids: send the item itself, or `previous_response_id`",
-                );
-            }
-            InputKind::Compaction { .. } => {
-                return unsupported(&param, "this server makes no compactions: send the items");
-            }
-            _ => {}
-        }
-    }
-    let open = request.unanswered_calls();
-    if !open.is_empty() {
-        return Err(missing_outputs(&open));
-    }
-    Ok(())
-}
-
-fn missing_outputs(calls: &[&str]) -> ApiError {
-    let message = format!("no output for the calls {}: send one for each", calls.join(", "));
-    ApiError::invalid(message).with_code("missing_tool_output").with_param("input")
-}
-
-fn unknown_outputs<'a>(outputs: impl Iterator<Item = &'a Submission>) -> Result<(), ApiError> {
-    let calls: Vec<&str> = outputs.map(|one| one.answer.call_id.as_str()).collect();
-    if calls.is_empty() {
-        return Ok(());
-    }
-    let message = format!("no call waits for the outputs of {}", calls.join(", "));
-    Err(ApiError::invalid(message).with_code("unknown_tool_output").with_param("input"))
+    check_items(&request.input)?;
+    answered(&request.unanswered_calls())
 }
 
 fn unknown_approvals<'a>(
@@ -271,50 +228,8 @@ fn decided(
 }
 
 /// Without a response before, outputs answer nothing.
-fn no_outputs(request: &ResponseRequest) -> Result<(), ApiError> {
+pub(super) fn no_outputs(request: &ResponseRequest) -> Result<(), ApiError> {
     unknown_outputs(request.submissions())
-}
-
-/// The results of the calls that the client has.
-fn results(request: &ResponseRequest, state: &AgentRun) -> Result<Vec<ToolResult>, ApiError> {
-    let submitted: Vec<&Submission> = request.submissions().collect();
-    let is_for = |call: &str, one: &Submission| one.answer.call_id.as_str() == call;
-    let missing: Vec<&str> = state
-        .handed_over()
-        .map(|(call, _)| call.as_str())
-        .filter(|call| !submitted.iter().any(|one| is_for(call, one)))
-        .collect();
-    if !missing.is_empty() {
-        return Err(missing_outputs(&missing));
-    }
-    let waits = |one: &Submission| state.handed_over().any(|(call, _)| is_for(call.as_str(), one));
-    unknown_outputs(submitted.iter().copied().filter(|one| !waits(one)))?;
-    let result = |one: &Submission| {
-        let tool = state.handed_over().find(|(call, _)| is_for(call.as_str(), one))?.1.to_owned();
-        let is_blank = one.answer.output.content().is_empty()
-            && one.answer.output.data().is_none()
-            && one.answer.output.text().trim().is_empty();
-        let output = if is_blank { ToolOutput::from(BLANK) } else { one.answer.output.clone() };
-        Some(ToolResult::success(one.answer.call_id.clone(), tool, output, Duration::ZERO))
-    };
-    Ok(submitted.into_iter().filter_map(result).collect())
-}
-
-/// A request with this conversation. The messages at its end are what the client says now.
-fn with(mut history: Vec<Item>) -> ClientRequest {
-    let is_message = |item: &Item| matches!(item, Item::Input(_));
-    let at = history.iter().rposition(|item| !is_message(item)).map_or(0, |last| last + 1);
-    let input = history.split_off(at);
-    ClientRequest { history, input, ..ClientRequest::default() }
-}
-
-/// The conversation of a run with the results of its open calls.
-fn continued(mut run: AgentRun, results: Vec<ToolResult>) -> Result<Vec<Item>, ApiError> {
-    let request = ClientRequest { results, ..ClientRequest::default() };
-    let entry = JournalEntry::Requested(Box::new(request));
-    run.apply(JournalRow { at: run.last_at(), entry })
-        .map_err(|error| fault("the conversation cannot be continued", &error))?;
-    Ok(run.conversation().iter().flatten().cloned().collect())
 }
 
 /// Begins a run with a request.
@@ -334,7 +249,11 @@ async fn begun(agent: Agent, request: ClientRequest) -> Result<ResponseId, ApiEr
 
 /// The options of the client. A model alone has the tools of the request only, of which those of the server are
 /// selected by their jobs.
-fn options_of(client: TurnOptions, name: &AgentName, request: &ResponseRequest) -> TurnOptions {
+pub(super) fn options_of(
+    client: TurnOptions,
+    name: &AgentName,
+    request: &ResponseRequest,
+) -> TurnOptions {
     if matches!(name, AgentName::Entry(_)) {
         return client;
     }

@@ -1,21 +1,28 @@
 //! Responses of OpenAI's protocol: each is a part of an agent's run.
 
 mod begin;
+mod compact;
+mod input;
 mod presenter;
+mod sealed;
 mod segment;
 mod settings;
 mod work;
 
 use serde_json::Value;
 use toolcrib_agent::AgentError;
-use toolcrib_core::TurnOptions;
 use toolcrib_core::suspension::StoreError;
-use toolcrib_http::{BegunResponse, NewResponse, ResponseId, Responses, ShownResponse};
+use toolcrib_core::{Turn, TurnOptions};
+use toolcrib_http::{
+    AgentRunStop, BegunResponse, NewResponse, ResponseId, Responses, ShownResponse,
+};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ErrorType, ModelEntry};
+use toolcrib_wire::responses::{CompactRequest, Dialect, ResponseRequest};
 
 use super::AgentSetupError;
 use crate::Toolcrib;
+use crate::settings::ResponsesDialect;
 use segment::Segment;
 
 /// The label of the tools that ran here, as those of an MCP server.
@@ -40,7 +47,7 @@ impl Responses for Toolcrib {
             let builder = self.agent_of(client.clone(), &id.run).await.map_err(|error| {
                 ApiError::new(ErrorType::Server, error.to_string()).with_status(503)
             })?;
-            let mut presenter = segment.presenter(self.executor().turn(client))?;
+            let mut presenter = segment.presenter(self.shown_by(client))?;
             let events = segment.events(&mut presenter);
             Ok(work::begun(id, builder, presenter, events, Vec::new()))
         })
@@ -53,7 +60,7 @@ impl Responses for Toolcrib {
     ) -> BoxFuture<'_, Result<ShownResponse, ApiError>> {
         Box::pin(async move {
             let segment = Segment::load(&self.reader(client.clone()), &id).await?;
-            let mut presenter = segment.presenter(self.executor().turn(client))?;
+            let mut presenter = segment.presenter(self.shown_by(client))?;
             let mut events = segment.events(&mut presenter);
             let state = segment.state()?;
             events.extend(presenter.rest(&state));
@@ -83,6 +90,25 @@ impl Responses for Toolcrib {
         })
     }
 
+    fn compact(
+        &self,
+        client: TurnOptions,
+        request: CompactRequest,
+        previous: Option<ResponseId>,
+        stopped: BoxFuture<'static, AgentRunStop>,
+    ) -> BoxFuture<'_, Result<Value, ApiError>> {
+        Box::pin(self.compacted(client, request, previous, stopped))
+    }
+
+    fn count_tokens(
+        &self,
+        client: TurnOptions,
+        request: ResponseRequest,
+        previous: Option<ResponseId>,
+    ) -> BoxFuture<'_, Result<u64, ApiError>> {
+        Box::pin(self.counted(client, request, previous))
+    }
+
     fn models(&self) -> Vec<ModelEntry> {
         let config = self.live_agents().current();
         let agents = config.agents.keys().map(|name| (name.clone(), LABEL.to_owned()));
@@ -91,6 +117,17 @@ impl Responses for Toolcrib {
         });
         let entry = |(id, owned_by)| ModelEntry { id, created: 0, owned_by };
         agents.chain(models).map(entry).collect()
+    }
+}
+
+impl Toolcrib {
+    /// What shows responses to a client: its tools, and the dialect of the config.
+    fn shown_by(&self, client: TurnOptions) -> (Turn, Dialect) {
+        let dialect = match self.live_agents().current().responses.dialect {
+            ResponsesDialect::Open => Dialect::Open,
+            _ => Dialect::OpenAi,
+        };
+        (self.executor().turn(client), dialect)
     }
 }
 

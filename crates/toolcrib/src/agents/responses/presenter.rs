@@ -50,7 +50,7 @@ impl Presenter {
         created_at: u64,
         request: &ResponseRequest,
         settings: &RequestSettings,
-        turn: Turn,
+        (turn, dialect): (Turn, Dialect),
     ) -> Self {
         let model = request.model.clone().unwrap_or_default();
         let resource = ResponseResource::new(id.to_string(), created_at, model, request);
@@ -60,7 +60,7 @@ impl Presenter {
             made += 1;
             format!("{run}{row:08x}{made:04x}")
         };
-        let how = WriterSettings::new(Dialect::default(), request.include);
+        let how = WriterSettings::new(dialect, request.include);
         Self {
             writer: ResponseWriter::new(resource, how, new_id),
             turn,

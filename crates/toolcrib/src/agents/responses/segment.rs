@@ -7,7 +7,7 @@ use toolcrib_core::Turn;
 use toolcrib_core::run::Seq;
 use toolcrib_http::ResponseId;
 use toolcrib_wire::api::{ApiError, StreamEvent};
-use toolcrib_wire::responses::ResponseRequest;
+use toolcrib_wire::responses::{Dialect, ResponseRequest};
 
 use super::presenter::Presenter;
 use super::{fault, of_run};
@@ -107,12 +107,12 @@ impl Segment {
     }
 
     /// What shows the response, from its beginning.
-    pub(super) fn presenter(&self, turn: Turn) -> Result<Presenter, ApiError> {
+    pub(super) fn presenter(&self, shown_by: (Turn, Dialect)) -> Result<Presenter, ApiError> {
         let Some((row, request)) = self.request_row() else {
             return Err(ApiError::response_not_found(&self.id.to_string()));
         };
         let created_at = row.at.unix_millis() / 1_000;
-        Ok(Presenter::new(&self.id, created_at, &self.request()?, &request.settings, turn))
+        Ok(Presenter::new(&self.id, created_at, &self.request()?, &request.settings, shown_by))
     }
 
     /// The events that the rows make.

@@ -1,4 +1,4 @@
-//! Settings of every run of an agent (`agent`).
+//! Settings of every run of an agent (`agent`), and how clients of OpenAI's protocols see runs (`responses`).
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -100,4 +100,25 @@ impl Agent {
         budget.max_time = self.max_time.0;
         budget
     }
+}
+
+/// How clients of OpenAI's Responses API see agents and models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Responses {
+    /// The specification that responses follow.
+    pub dialect: ResponsesDialect,
+}
+
+/// A specification of the Responses API.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ResponsesDialect {
+    /// OpenAI's API, with all its types of items.
+    #[default]
+    Openai,
+    /// The Open Responses specification: calls that ran on the server are a `function_call` with its
+    /// `function_call_output`, and types that the specification does not have begin with `toolcrib:`.
+    Open,
 }

@@ -11,6 +11,6 @@ pub use compaction::{AgentCompaction, Share};
 pub use dollars::Dollars;
 pub(crate) use entry::undeclared_model;
 pub use entry::{AgentBudget, AgentEntry};
-pub use every_run::Agent;
+pub use every_run::{Agent, Responses, ResponsesDialect};
 pub use output_schema::OutputSchema;
 pub use sub_agents::SubAgent;

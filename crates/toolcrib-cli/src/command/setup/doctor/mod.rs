@@ -7,9 +7,11 @@ mod providers;
 mod settings;
 mod storage;
 mod tools;
+mod unit;
 mod upstreams;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -26,6 +28,7 @@ use crate::{Exit, startup};
   toolcrib doctor
   toolcrib doctor --json | jq '.findings[] | select(.verdict == \"failure\")'
   toolcrib doctor --json | jq '.promises[] | select(.stands != \"holds\")'
+  systemctl cat toolcrib | toolcrib doctor --unit -     which lines of the unit take a promise away
 
 Doctor runs no tools and no commands for secrets, and leaves nothing behind. It asks every provider of models once for
 its models. The state of other MCP servers
@@ -34,12 +37,19 @@ with the secrets that it needs. Exit code 1: at least one check failed.")]
 pub(crate) struct DoctorOptions {
     #[command(flatten)]
     connect: ConnectChoice,
+    /// Check only this systemd unit and its drop-ins, in this order; `-` reads standard input (may be repeated)
+    #[arg(long, value_name = "FILE", conflicts_with = "connect")]
+    unit: Vec<PathBuf>,
     #[command(flatten)]
     output: JsonOutput,
 }
 
 pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow::Result<Exit> {
     let mut findings = Findings::default();
+    if !own.unit.is_empty() {
+        unit::look(&own.unit, &mut findings)?;
+        return show(&findings, &[], own.output);
+    }
     findings.section("Machine");
     let machine = machine::look(&mut findings);
     findings.section("Settings");
@@ -62,13 +72,18 @@ pub(in crate::command) fn run(options: &Options, own: &DoctorOptions) -> anyhow:
             promises::promises(&machine, None)
         }
     };
+    show(&findings, &promises, own.output)
+}
+
+/// Prints what was found; failures are the exit code's business, too.
+fn show(findings: &Findings, promises: &[Promise], output: JsonOutput) -> anyhow::Result<Exit> {
     let failed = findings.count(FindingLevel::Failure) > 0;
-    if own.output.json {
+    if output.json {
         let records: Vec<Value> = findings.list.iter().map(record).collect();
         let promises: Vec<Value> = promises.iter().map(Promise::to_value).collect();
         screen::json(&json!({"ok": !failed, "findings": records, "promises": promises}))?;
     } else {
-        screen::out(page(&findings, &promises))?;
+        screen::out(page(findings, promises))?;
     }
     Ok(if failed { Exit::Failure } else { Exit::Success })
 }
@@ -114,7 +129,9 @@ fn page(findings: &Findings, promises: &[Promise]) -> String {
             let _ = writeln!(page, "{:INDENT$}{FAINT}| {line}{FAINT:#}", "");
         }
     }
-    promises::page(promises, &mut page);
+    if !promises.is_empty() {
+        promises::page(promises, &mut page);
+    }
     let failures = count(findings.count(FindingLevel::Failure), "failure");
     let _ =
         writeln!(page, "\n{failures}, {}", count(findings.count(FindingLevel::Warning), "warning"));

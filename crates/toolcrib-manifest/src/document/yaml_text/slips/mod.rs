@@ -7,28 +7,15 @@ use toolcrib_tool::hidden_characters;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::position::{Span, boundary};
 use crate::document::{first_content, shortened};
+use crate::words::Words;
 
 mod brackets;
 
 /// Keys of a tool that do not occur in the mappings inside it.
-const TOOL_KEYS: [&str; 16] = [
-    "annotations",
-    "approval",
-    "constraints",
-    "context",
-    "cwd",
-    "description",
-    "examples",
-    "http",
-    "input",
-    "limits",
-    "name",
-    "needs",
-    "output",
-    "run",
-    "sandbox",
-    "tests",
-];
+static TOOL_KEYS: Words = Words::of(
+    "annotations approval constraints context cwd description examples http input limits name \
+     needs output run sandbox tests",
+);
 
 /// Typographic quotes of word processors.
 const CURLY_QUOTES: [char; 5] = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
@@ -281,7 +268,7 @@ fn indentation(text: &str, at: usize) -> Option<Diagnostic> {
         return None;
     }
     // A key that only tools have belongs beside the tool's other keys.
-    let is_of_tool = |name: &str| TOOL_KEYS.contains(&name);
+    let is_of_tool = |name: &str| TOOL_KEYS.contains(name);
     let beside_tool = is_of_tool(key) && open.iter().any(|(_, name)| is_of_tool(name));
     let nearest = open
         .iter()

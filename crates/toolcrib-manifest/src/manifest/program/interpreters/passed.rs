@@ -9,50 +9,15 @@ use crate::manifest::program::known::{self, begins, tainted};
 use crate::manifest::program::shell::{self, Taint};
 use crate::manifest::schema::value_shape::Shape;
 use crate::manifest::tool::references::Scope;
+use crate::words::Words;
 
 /// Modules of Python that run what they are given.
-const RUNNING_MODULES: [&str; 40] = [
-    "IPython",
-    "accelerate",
-    "asyncio",
-    "bdb",
-    "bpython",
-    "build",
-    "cProfile",
-    "code",
-    "coverage",
-    "debugpy",
-    "doctest",
-    "fabric",
-    "idlelib",
-    "inspect",
-    "invoke",
-    "ipykernel",
-    "jupyter",
-    "kernprof",
-    "line_profiler",
-    "memory_profiler",
-    "nose",
-    "notebook",
-    "pdb",
-    "pickle",
-    "profile",
-    "ptpython",
-    "pydoc",
-    "pyinstrument",
-    "runpy",
-    "scalene",
-    "smtpd",
-    "test",
-    "timeit",
-    "torch",
-    "trace",
-    "turtledemo",
-    "unittest",
-    "viztracer",
-    "xmlrpc",
-    "zipapp",
-];
+static RUNNING_MODULES: Words = Words::of(
+    "IPython accelerate asyncio bdb bpython build cProfile code coverage debugpy doctest fabric \
+     idlelib inspect invoke ipykernel jupyter kernprof line_profiler memory_profiler nose \
+     notebook pdb pickle profile ptpython pydoc pyinstrument runpy scalene smtpd test timeit \
+     torch trace turtledemo unittest viztracer xmlrpc zipapp",
+);
 
 /// Checks the arguments of an interpreter.
 pub(super) fn check(
@@ -84,7 +49,7 @@ pub(super) fn check(
             let named = module.literal().unwrap_or_default();
             // `unittest.__main__` is the same program.
             let package = named.split('.').next().unwrap_or_default();
-            if is_module && RUNNING_MODULES.contains(&package) {
+            if is_module && RUNNING_MODULES.contains(package) {
                 let values = words[at + 1..].iter().find(free);
                 found.extend(values.map(|value| {
                     run(value, &format!("the module `{named}` runs what it is given")).help(

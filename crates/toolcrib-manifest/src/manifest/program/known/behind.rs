@@ -8,13 +8,13 @@ use crate::manifest::program::argv::Word;
 use crate::manifest::program::interpreters;
 use crate::manifest::schema::value_shape::Shape;
 use crate::template::{Piece, Template};
+use crate::words::Words;
 
 /// Programs that read options from the file whose name follows `@`.
-const READ_OPTIONS: [&str; 24] = [
-    "ar", "as", "c++", "cc", "clang", "clang++", "csc", "dotnet", "g++", "gcc", "gfortran", "gold",
-    "jar", "java", "javac", "javadoc", "kotlinc", "ld", "nm", "objcopy", "objdump", "rustc",
-    "scalac", "swiftc",
-];
+static READ_OPTIONS: Words = Words::of(
+    "ar as c++ cc clang clang++ csc dotnet g++ gcc gfortran gold jar java javac javadoc kotlinc \
+     ld nm objcopy objdump rustc scalac swiftc",
+);
 
 impl VectorReader<'_, '_> {
     /// Reads the words behind the image of a container as those of the program that an option names.
@@ -41,7 +41,7 @@ impl VectorReader<'_, '_> {
 
     /// Reads `@file` among the arguments of the program at `at`: its options may be any.
     pub(super) fn options_files(&mut self, at: usize, name: &str) {
-        if !READ_OPTIONS.contains(&name) {
+        if !READ_OPTIONS.contains(name) {
             return;
         }
         let words = self.words;

@@ -5,13 +5,13 @@ use super::reader::{OptionMeaning, VectorReader, is_awk, option};
 use super::{awk, base_name, begins, find, tainted};
 use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::Shape;
+use crate::words::Words;
 
 /// Programs that run what they find in the folder where they start.
-const RUN_FOLDER: [&str; 26] = [
-    "ant", "bazel", "bundle", "cargo", "cmake", "composer", "ctest", "git", "gmake", "go",
-    "gradle", "hg", "just", "make", "meson", "mvn", "ninja", "node", "npm", "npx", "pnpm",
-    "pytest", "rake", "task", "tox", "yarn",
-];
+static RUN_FOLDER: Words = Words::of(
+    "ant bazel bundle cargo cmake composer ctest git gmake go gradle hg just make meson mvn ninja \
+     node npm npx pnpm pytest rake task tox yarn",
+);
 
 /// What the options that were read so far decide.
 #[derive(Default)]
@@ -206,7 +206,7 @@ impl<'w, 'n> VectorReader<'w, 'n> {
         let is_settled = find(program)
             .is_some_and(|known| !known.settled_by.is_empty() && known.is_settled(self.words));
         let is_below = program.contains('/') && !program.starts_with('/');
-        if is_below || RUN_FOLDER.contains(&plain) && !is_settled {
+        if is_below || RUN_FOLDER.contains(plain) && !is_settled {
             let message = format!(
                 "`{plain}` runs what it finds in the folder where `{wrapper}` starts it: a model \
                  must \

@@ -5,40 +5,19 @@ use super::{Read, base_name, begins};
 use crate::manifest::program::argv::Word;
 use crate::manifest::program::interpreters;
 use crate::programs::{runs_its_arguments, runs_no_file};
+use crate::words::Words;
 
 /// Programs that start a shell which reads its commands on standard input, if they name no program.
-pub(super) const START_SHELL: [&str; 16] = [
-    "chroot", "dbclient", "doas", "fakeroot", "firejail", "nsenter", "plink", "proot", "rlogin",
-    "rsh", "runuser", "script", "setarch", "ssh", "sudo", "unshare",
-];
+pub(super) static START_SHELL: Words = Words::of(
+    "chroot dbclient doas fakeroot firejail nsenter plink proot rlogin rsh runuser script setarch \
+     ssh sudo unshare",
+);
 
 /// Programs that run commands on standard input whatever their arguments are.
-pub(super) const RUN_INPUT: [&str; 24] = [
-    "emacs",
-    "groovysh",
-    "smbclient",
-    "bpftrace",
-    "dc",
-    "debugfs",
-    "ed",
-    "ex",
-    "ftp",
-    "gdb",
-    "lftp",
-    "lldb",
-    "m4",
-    "mongo",
-    "mongosh",
-    "nvim",
-    "red",
-    "sftp",
-    "telnet",
-    "tftp",
-    "tmux",
-    "vi",
-    "view",
-    "vim",
-];
+pub(super) static RUN_INPUT: Words = Words::of(
+    "emacs groovysh smbclient bpftrace dc debugfs ed ex ftp gdb lftp lldb m4 mongo mongosh nvim \
+     red sftp telnet tftp tmux vi view vim",
+);
 
 /// Builtins of shells. `eval`, `.` and `source` are looked at elsewhere.
 const BUILTINS: &str = "\

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::manifest::schema::value_shape::Shape;
+use crate::words::Words;
 
 /// How a program reads its arguments.
 #[derive(Debug, Default, Deserialize)]
@@ -68,35 +69,6 @@ impl Program {
     /// Values that are harmless wherever they stand in what is run.
     pub(super) fn harmless(&self) -> Shape {
         if self.harmless_words { Shape::Word } else { Shape::Fixed }
-    }
-}
-
-/// Words with blanks between them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Words(String);
-
-impl Words {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split_ascii_whitespace()
-    }
-
-    pub(super) fn contains(&self, word: &str) -> bool {
-        self.iter().any(|known| known == word)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Replaces each `@name` by the list with this name.
-    fn replace_names(&mut self, lists: &HashMap<String, Self>) {
-        if self.0.contains('@') {
-            let list = |word| lists.get(word?).map(|list| list.0.as_str());
-            let words: Vec<&str> =
-                self.iter().map(|word| list(word.strip_prefix('@')).unwrap_or(word)).collect();
-            self.0 = words.join(" ");
-        }
     }
 }
 

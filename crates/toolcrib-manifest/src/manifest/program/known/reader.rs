@@ -3,7 +3,7 @@
 use super::given::Given;
 use super::input_readers::{RUN_INPUT, START_SHELL};
 use super::modules::module;
-use super::program::{Program, Rest, Words};
+use super::program::{Program, Rest};
 use super::tables::TABLES;
 use super::{Read, base_name, begins, find, is_input, tainted};
 use crate::diagnostic::Diagnostic;
@@ -12,6 +12,7 @@ use crate::manifest::program::argv::Word;
 use crate::manifest::schema::value_shape::{Beginning, Shape};
 use crate::manifest::tool::references::Scope;
 use crate::template::{Piece, Reference};
+use crate::words::Words;
 
 /// Reads an argument vector as its programs would.
 pub(super) struct VectorReader<'w, 'n> {
@@ -45,7 +46,7 @@ impl VectorReader<'_, '_> {
         // The digit of `m4` is no version.
         // `uv run -`, `bun run -`
         let runs_input =
-            name == "-" && at > 0 || RUN_INPUT.contains(&plain) || RUN_INPUT.contains(&whole);
+            name == "-" && at > 0 || RUN_INPUT.contains(plain) || RUN_INPUT.contains(whole);
         self.read.runs_stdin |= runs_input || plain == "parallel" && !lists();
         self.options_files(at, plain);
         if let Some(known) = find(name) {
@@ -154,7 +155,7 @@ impl VectorReader<'_, '_> {
             position += 1;
             at += 1;
         }
-        let starts_shell = START_SHELL.contains(&base_name(name))
+        let starts_shell = START_SHELL.contains(base_name(name))
             && match known.rest {
                 Rest::Shell(nth) | Rest::Each(nth) => position <= nth,
                 _ => true,

@@ -10,35 +10,16 @@ use super::syntax::{Assignment, Command, Form, Kind, Part, Variable, Way, Word};
 use crate::environment::is_dangerous_env;
 use crate::manifest::schema::value_shape::Shape;
 use crate::programs::is_any_shell;
+use crate::words::Words;
 
 const AS_ARGUMENT: &str = "write the name of the program, and pass the value as an argument of it, which is \
                            not code; for a choice among several, use `case` or an `enum`";
 
 /// Programs that run or load files of the folder in which they are started.
-pub(super) const LOAD_FROM_FOLDER: [&str; 22] = [
-    "ant",
-    "bazel",
-    "bundle",
-    "cargo",
-    "cmake",
-    "composer",
-    "direnv",
-    "docker-compose",
-    "git",
-    "go",
-    "gradle",
-    "just",
-    "make",
-    "mix",
-    "mvn",
-    "ninja",
-    "npm",
-    "npx",
-    "pnpm",
-    "rake",
-    "tox",
-    "yarn",
-];
+pub(super) static LOAD_FROM_FOLDER: Words = Words::of(
+    "ant bazel bundle cargo cmake composer direnv docker-compose git go gradle just make mix mvn \
+     ninja npm npx pnpm rake tox yarn",
+);
 
 const BLANK: &str = "`[` is a program of its own: write a blank behind it, and one before `]`";
 
@@ -294,7 +275,7 @@ impl Flow<'_> {
             _ => None,
         };
         let file = file.and_then(Word::literal).filter(|file| !file.starts_with(['/', '~']));
-        if is_below(name) || file.is_some() || LOAD_FROM_FOLDER.contains(&name) {
+        if is_below(name) || file.is_some() || LOAD_FROM_FOLDER.contains(name) {
             let message = format!(
                 "`{}` runs what the folder holds that the value before chooses with `cd`",
                 shown(first)

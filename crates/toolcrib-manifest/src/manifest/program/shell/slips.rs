@@ -5,30 +5,15 @@ use std::ops::Range;
 
 use super::Slip;
 use super::syntax::{Command, Form, Kind, Part, Variable, Way, Word};
+use crate::words::Words;
 
 /// Builtins of bash that other shells do not have.
 const OF_BASH: [&str; 7] = ["declare", "let", "mapfile", "readarray", "shopt", "source", "typeset"];
 
 /// Programs whose arguments are files.
-const OF_FILES: [&str; 17] = [
-    "cat",
-    "chmod",
-    "chown",
-    "cp",
-    "du",
-    "file",
-    "head",
-    "ls",
-    "md5sum",
-    "mv",
-    "rm",
-    "sha1sum",
-    "sha256sum",
-    "stat",
-    "tail",
-    "touch",
-    "wc",
-];
+static OF_FILES: Words = Words::of(
+    "cat chmod chown cp du file head ls md5sum mv rm sha1sum sha256sum stat tail touch wc",
+);
 
 /// Options of such programs with a pattern of their own.
 const OF_PATTERNS: [&str; 4] = ["-I", "--ignore", "--hide", "--exclude"];
@@ -141,7 +126,7 @@ impl SlipReader<'_> {
             let message = "`>` writes a file here instead of comparing numbers".to_owned();
             self.add(output.target.range.clone(), message, "write `-gt`, or `-lt` for `<`");
         }
-        if OF_FILES.contains(&name.as_str()) {
+        if OF_FILES.contains(name.as_str()) {
             self.quoted_globs(command);
         }
         let options: Vec<String> = command.words.iter().filter_map(Word::literal).collect();

@@ -5,24 +5,13 @@ use super::flow::{Flow, join};
 use super::sinks::{LOAD_FROM_FOLDER, shown};
 use super::syntax::Command;
 use crate::programs::name_without_version;
+use crate::words::Words;
 
 /// Files that programs run which find them in their folder.
-const FOUND: [&str; 14] = [
-    "BUILD",
-    "CMakeLists.txt",
-    "Cargo.toml",
-    "GNUmakefile",
-    "Gemfile",
-    "Makefile",
-    "Rakefile",
-    "build.gradle",
-    "build.ninja",
-    "build.rs",
-    "justfile",
-    "makefile",
-    "package.json",
-    "pom.xml",
-];
+static FOUND: Words = Words::of(
+    "BUILD CMakeLists.txt Cargo.toml GNUmakefile Gemfile Makefile Rakefile build.gradle \
+     build.ninja build.rs justfile makefile package.json pom.xml",
+);
 
 const HELP: &str = "write what is run as a literal, and pass the value as an argument";
 
@@ -59,7 +48,7 @@ impl Flow<'_> {
             };
             self.reported(&word.range, &name, held);
             let plain = name_without_version(&name);
-            if self.has_moved && LOAD_FROM_FOLDER.contains(&plain) {
+            if self.has_moved && LOAD_FROM_FOLDER.contains(plain) {
                 let found = FOUND.iter().filter_map(|file| self.named_like(file));
                 let found = found.reduce(Taint::joined);
                 self.reported(&word.range, &name, found);

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::program::{Program, Words};
+use super::program::Program;
+use crate::words::Words;
 
 /// Every table. The first entry with a name counts.
 const TEXT: &str = concat!(

@@ -1,77 +1,43 @@
-//! Every kind of problem that a check reports, with its stable code and its meaning.
+//! Every kind of problem that a check reports, with its stable code and its meaning. They are listed in `codes.toml`.
 
-mod errors;
-mod remarks;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::diagnostic::Severity;
 
 /// A kind of problem that a check reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Code {
     /// Its stable code.
-    pub code: &'static str,
+    #[serde(skip)]
+    pub code: String,
     /// Its severity; a few kinds are less severe in some places.
     pub severity: Severity,
     /// What it means, in one sentence.
-    pub summary: &'static str,
+    pub summary: String,
     /// What to do about it, if the diagnostic itself has no help text.
-    pub help: &'static str,
+    pub help: String,
 }
 
 impl Code {
     /// The kind with this code.
     pub fn find(code: &str) -> Option<&'static Self> {
-        CODES.iter().find(|known| known.code == code)
+        let at = CODES.binary_search_by(|known| known.code.as_str().cmp(code)).ok()?;
+        CODES.get(at)
     }
 }
 
 /// All kinds, sorted by code.
-pub const CODES: &[Code] = &sorted(errors::ERRORS, remarks::REMARKS);
-
-const COUNT: usize = errors::ERRORS.len() + remarks::REMARKS.len();
-
-/// Merges both tables, in byte order of the codes.
-const fn sorted(errors: &[Code], remarks: &[Code]) -> [Code; COUNT] {
-    let mut all = [error("", "", ""); COUNT];
-    let mut taken = 0;
-    while taken < COUNT {
-        let next = if taken < errors.len() { errors[taken] } else { remarks[taken - errors.len()] };
-        let mut at = taken;
-        while at > 0 && is_before(next.code, all[at - 1].code) {
-            all[at] = all[at - 1];
-            at -= 1;
-        }
-        all[at] = next;
-        taken += 1;
-    }
-    all
-}
-
-/// Whether one code sorts before another, by bytes.
-const fn is_before(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() {
-        if one[at] != other[at] {
-            return one[at] < other[at];
-        }
-        at += 1;
-    }
-    one.len() < other.len()
-}
-
-const fn error(code: &'static str, summary: &'static str, help: &'static str) -> Code {
-    Code { code, severity: Severity::Error, summary, help }
-}
-
-const fn warning(code: &'static str, summary: &'static str, help: &'static str) -> Code {
-    Code { code, severity: Severity::Warning, summary, help }
-}
-
-const fn hint(code: &'static str, summary: &'static str, help: &'static str) -> Code {
-    Code { code, severity: Severity::Hint, summary, help }
-}
+pub static CODES: LazyLock<Vec<Code>> = LazyLock::new(|| {
+    let read: Result<BTreeMap<String, Code>, _> = toml::from_str(include_str!("codes.toml"));
+    #[expect(clippy::expect_used, reason = "a constant; the test of this file reads it")]
+    let read = read.expect("the table of codes is valid");
+    read.into_iter().map(|(code, known)| Code { code, ..known }).collect()
+});
 
 #[cfg(test)]
 mod tests {
@@ -95,7 +61,7 @@ mod tests {
     #[test]
     fn the_table_is_sorted_and_each_code_has_texts() {
         assert!(CODES.is_sorted_by(|a, b| a.code < b.code));
-        for code in CODES {
+        for code in CODES.iter() {
             assert!(code.summary.ends_with('.'), "{}", code.code);
             assert!(code.help.ends_with('.') && code.help.len() > 12, "{}", code.code);
         }

@@ -7,7 +7,7 @@ use toolcrib_core::meta::meta_entries;
 use toolcrib_core::spill::{MemorySpill, READ_OUTPUT, SpillLimits, SpillStore, read_output_entry};
 use toolcrib_core::{Executor, ExecutorBuilder, Registration, Registry, RegistryBuilder};
 #[cfg(feature = "mcp")]
-use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstreams};
+use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 #[cfg(feature = "manifests")]
 use toolcrib_runners::RunnerHost;
 use toolcrib_tool::{Layer, NativeTool, ToolEntry, native_tools};
@@ -76,13 +76,11 @@ impl ToolcribBuilder {
 
         let (executor, refreshing) = executor(self.executor.registry(registry), spill, self.events);
         #[cfg(feature = "mcp")]
-        let wanted = {
+        let wanted = declared_upstreams(
+            self.upstreams,
             #[cfg(feature = "manifests")]
-            let own = self.upstreams.into_iter().map(|own| own.control_plane(keeper.plane()));
-            #[cfg(not(feature = "manifests"))]
-            let own = self.upstreams.into_iter();
-            DeclaredUpstreams::new(own.collect())
-        };
+            &keeper,
+        );
         #[cfg(all(feature = "manifests", feature = "mcp"))]
         let names = declared_names(&wanted, self.manifests.as_ref(), self.lock.as_ref());
         Ok(Toolcrib {
@@ -140,6 +138,18 @@ impl ToolcribBuilder {
             database: self.database,
         })
     }
+}
+
+/// The host's upstreams, none of whose programs can write what decides about them.
+#[cfg(feature = "mcp")]
+fn declared_upstreams(
+    upstreams: Vec<Upstream>,
+    #[cfg(feature = "manifests")] keeper: &ControlPlaneKeeper,
+) -> DeclaredUpstreams {
+    let own = upstreams.into_iter();
+    #[cfg(feature = "manifests")]
+    let own = own.map(|own| own.control_plane(keeper.plane()));
+    DeclaredUpstreams::new(own.collect())
 }
 
 /// The names of other MCP servers, prompts and resources that files declare.

@@ -193,6 +193,20 @@ impl Toolcrib {
     }
 }
 
+/// The built-in tools that the config enables, as far as the lock allows them.
+#[cfg(feature = "builtins")]
+fn admitted_builtins(
+    crib: &Toolcrib,
+    config: &Config,
+) -> Result<Vec<toolcrib_tool::ToolEntry>, String> {
+    let enabled = config.builtins.enabled.as_deref();
+    let made = crib.offered_builtins().entries(enabled).map_err(|error| error.to_string())?;
+    match crib.lock() {
+        Some(lock) => lock.admit(made).map_err(|error| error.to_string()),
+        None => Ok(made),
+    }
+}
+
 impl FollowedConfig {
     /// Checks everything before it applies anything.
     fn apply(&mut self, crib: &Toolcrib, config: &Config) -> Result<ConfigReload, String> {
@@ -212,11 +226,12 @@ impl FollowedConfig {
             let key = format!("secrets.{name}.env");
             self.running.contains_key(&key) || next.contains_key(&key)
         };
-        let (changed, needs_restart): (Vec<_>, Vec<_>) = differing.into_iter().partition(|key| {
-            is_live(key)
-                && !(asks_otherwise && key.starts_with("server."))
-                && !secret_of(key).is_some_and(in_variable)
-        });
+        let (mut changed, needs_restart): (Vec<_>, Vec<_>) =
+            differing.into_iter().partition(|key| {
+                is_live(key)
+                    && !(asks_otherwise && key.starts_with("server."))
+                    && !secret_of(key).is_some_and(in_variable)
+            });
 
         #[cfg(unix)]
         if let Some(why) = config.misplaced_audit_log() {
@@ -237,15 +252,7 @@ impl FollowedConfig {
         }
 
         #[cfg(feature = "builtins")]
-        let builtins = {
-            let enabled = config.builtins.enabled.as_deref();
-            let made =
-                crib.offered_builtins().entries(enabled).map_err(|error| error.to_string())?;
-            match crib.lock() {
-                Some(lock) => lock.admit(made).map_err(|error| error.to_string())?,
-                None => made,
-            }
-        };
+        let builtins = admitted_builtins(crib, config)?;
         if changed.iter().any(|key| key.starts_with("secret")) {
             crib.replace_secret_sources(config.secret_sources(), in_variable)
                 .map_err(|error| format!("secrets: {error}"))?;
@@ -293,7 +300,6 @@ impl FollowedConfig {
             let of = |name: &String| client_of(key) == Some(name.as_str());
             !added_clients.iter().chain(&removed_clients).any(of)
         };
-        let mut changed = changed;
         changed.retain(is_told);
         let of = |key: &String| Some((key.clone(), config.origins.get(key)?.clone()));
         let restart_origins = needs_restart.iter().filter_map(of).collect();

@@ -2,20 +2,25 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 use toolcrib_sandbox::jail::has_helper;
 use toolcrib_sandbox::{
-    Command, Confinement, ControlPlane, Finished, NO_PROGRAMS, SpawnError, Status, find_program,
-    run,
+    Command, Confinement, ControlPlane, Finished, LineBuffer, NO_PROGRAMS, OutputKind, SpawnError,
+    Status, find_program, run,
 };
-use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOutput};
+use toolcrib_tool::{CallContext, CommandPlan, ErrorKind, Plan, ToolError, ToolOutput, visible};
 
 use crate::Projects;
 
 /// The grace period between the request to end and the kill.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
+/// The time between two pieces of output that are shown, so that a program that prints much floods nobody.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Checks that a program can be run and confined; fails with the reason.
 pub(crate) fn available(program: &str, needs: &str) -> Result<(), String> {
@@ -53,12 +58,64 @@ pub(crate) async fn run_within(
     };
     // Mask secrets before the output is cut.
     let command = command.grace(GRACE).filter_output(cx.byte_masks());
-    let finished = run(command, over).await.map_err(not_started)?;
+    let finished = run_and_show(command, over, cx).await.map_err(not_started)?;
     let stop = finished.stopped.then(|| {
         let late = cx.deadline().is_some_and(|deadline| Instant::now() >= deadline);
         if cx.is_cancelled() && !late { StopReason::Cancelled } else { StopReason::TimeUp }
     });
     Ok((finished, stop))
+}
+
+/// Runs a program, and meanwhile shows whoever watches the call what it prints. It never waits for them.
+async fn run_and_show(
+    command: Command,
+    over: impl Future<Output = ()>,
+    cx: &CallContext,
+) -> Result<Finished, SpawnError> {
+    if !cx.is_watched() {
+        return run(command, over).await;
+    }
+    let (printed, changed) = (Arc::<Mutex<LineBuffer>>::default(), Arc::<Notify>::default());
+    let lines = || printed.lock().unwrap_or_else(PoisonError::into_inner);
+    let tap = {
+        let (printed, changed) = (Arc::clone(&printed), Arc::clone(&changed));
+        move |_: OutputKind, piece: &[u8]| {
+            if printed.lock().unwrap_or_else(PoisonError::into_inner).push(piece) {
+                changed.notify_one();
+            }
+        }
+    };
+    let mut left = cx.output_chars();
+    let mut next = || {
+        let text = lines().take(false).text(|line| visible(&line).into_owned())?;
+        if let Some(rest) = left.checked_sub(text.len()) {
+            left = rest;
+            return Some(text);
+        }
+        let was_shown = std::mem::take(&mut left) > 0;
+        was_shown.then(|| "[… more output is not shown live …]\n".to_owned())
+    };
+    let finished = {
+        let show = async {
+            loop {
+                changed.notified().await;
+                if let Some(text) = next() {
+                    cx.stream(text).await;
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            finished = run(command.tap_output(Arc::new(tap)), over) => finished,
+            () = show => unreachable!("the loop never ends"),
+        }
+    };
+    if let Some(text) = next() {
+        // Sent at the first poll; later ones would wait for a slow reader.
+        let _ = timeout(Duration::ZERO, cx.stream(text)).await;
+    }
+    finished
 }
 
 /// The absolute path of the folder of the call's project.

@@ -137,8 +137,9 @@ pub use process::{
     scratch_folder, spawn, sweep_scratch,
 };
 pub use program::{
-    Capture, Captured, ChildExit, Command, Finished, KillReport, KillRung, Outline, OutputFilter,
-    OutputFilters, OutputKind, OutputTap, SpawnError, Status, find_program,
+    Capture, Captured, ChildExit, Command, Finished, KillReport, KillRung, LONGEST_LINE,
+    LineBuffer, Outline, OutputFilter, OutputFilters, OutputKind, OutputTap, SpawnError, Status,
+    find_program,
 };
 pub use workspace::{
     Entry, Kind, LockKey, LockMode, LockTable, Locked, OpenFile, PROTECTED_NAMES, RemoveReport,

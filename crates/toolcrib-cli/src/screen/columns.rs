@@ -10,6 +10,9 @@ const MIN_WIDTH: usize = 24;
 /// The number of spaces between columns.
 const COLUMN_GAP: usize = 2;
 
+/// How many columns are never broken.
+const NAMES: usize = 2;
+
 /// A table without lines.
 pub(crate) struct Columns {
     heads: Vec<String>,
@@ -59,9 +62,9 @@ impl Columns {
         {
             let columns = u16::try_from(columns).unwrap_or(u16::MAX);
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-            // The first column has names and ids, which people copy.
-            if let Some(first) = table.column_mut(0) {
-                first.set_constraint(ColumnConstraint::ContentWidth);
+            // The first columns have names and ids, which people copy.
+            for column in table.column_iter_mut().take(NAMES) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
         table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")

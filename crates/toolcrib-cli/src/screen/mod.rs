@@ -78,7 +78,12 @@ pub(crate) fn ask(question: impl AsRef<str>) {
 
 /// Prints why a command could not run.
 pub(crate) fn failure(error: &anyhow::Error) {
-    mistake(format!("{ERROR}error{ERROR:#}: {error:#}"));
+    let text = format!("{error:#}");
+    let lines = text.lines().enumerate();
+    // "error: " stands before the first one.
+    let lines: Vec<_> =
+        lines.map(|(at, line)| fold(line, if at == 0 { 7 } else { 0 }, 2, error_width())).collect();
+    mistake(format!("{ERROR}error{ERROR:#}: {}", lines.join("\n")));
 }
 
 /// Whether standard error shows colours.

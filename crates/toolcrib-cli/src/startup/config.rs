@@ -109,7 +109,10 @@ fn refused(error: ConfigError) -> anyhow::Error {
     if problems.is_empty() {
         return error.into();
     }
-    problems.iter().for_each(screen::mistake);
+    for problem in &problems {
+        screen::mistake(problem);
+        screen::note("");
+    }
     let mistakes = error.problems(false);
     ShownMistakes { what: "the settings cannot be used", mistakes }.into()
 }

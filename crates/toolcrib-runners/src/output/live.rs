@@ -6,25 +6,19 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memchr::{memchr2, memrchr2};
 use regex::{Captures, Regex};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use toolcrib_manifest::declaration::{OutputFormat, OutputSpec};
-use toolcrib_sandbox::{OutputKind, OutputTap};
+use toolcrib_sandbox::{LONGEST_LINE, LineBuffer, OutputKind, OutputTap};
 use toolcrib_tool::{ByteMask, CallContext, StatusUpdate, visible};
 
 use crate::output::redact_patterns::Redaction;
 
-/// The maximum size of the complete lines of a stream that wait to be shown, in bytes.
-const BUFFER: usize = 64 * 1024;
-/// The length of the longest line that is shown, in bytes.
-const LONGEST_LINE: usize = 8 * 1024;
 /// How many progress updates of a worker may wait to be shown. A further update replaces the last one.
 const UPDATES: usize = 16;
 /// The time between two updates, so that a program with much output does not flood its watchers. Well below the 100 ms
@@ -163,8 +157,9 @@ impl<'r> LiveOutput<'r> {
     }
 
     /// The text to show. Also reports the program's progress if the text contains it.
-    fn text(&mut self, cx: &CallContext, kind: OutputKind, part: &StreamBuffer) -> Option<String> {
-        let text = part.text(self.redaction)?;
+    fn text(&mut self, cx: &CallContext, kind: OutputKind, part: &LineBuffer) -> Option<String> {
+        let shown = |line: String| visible(&self.redaction.text(line)).into_owned();
+        let text = part.text(shown)?;
         if let Some(update) = self.progress_in(&text) {
             cx.status(update);
         }
@@ -258,7 +253,7 @@ struct OutputBuffer {
 
 #[derive(Default)]
 struct PendingOutput {
-    streams: [StreamBuffer; 2],
+    streams: [LineBuffer; 2],
     /// Progress that a worker reported.
     updates: VecDeque<StatusUpdate>,
 }
@@ -267,7 +262,7 @@ impl OutputBuffer {
     /// For the chunks of a worker's call. `cuts_lines`: the beginning of a line that is too long is shown.
     fn for_chunks(cx: &CallContext, cuts_lines: bool) -> Self {
         let mut pending = PendingOutput::default();
-        pending.streams[0].cuts_lines = cuts_lines;
+        pending.streams[0] = LineBuffer::default().cutting_lines(cuts_lines);
         let chunk_mask = Mutex::new(cx.byte_masks().map(|masks| masks()));
         Self { pending: Mutex::new(pending), changed: Notify::new(), chunk_mask }
     }
@@ -311,115 +306,8 @@ impl OutputBuffer {
     }
 }
 
-/// The output of one stream.
-#[derive(Default)]
-struct StreamBuffer {
-    /// Complete lines, each with its line end.
-    whole: Vec<u8>,
-    /// The beginning of an incomplete line.
-    partial_line: Vec<u8>,
-    /// Whether the incomplete line is too long to be shown.
-    too_long: bool,
-    /// Whether the beginning of a line that exceeds the buffer is shown, because no pattern needs the rest.
-    cuts_lines: bool,
-    /// Whether the previous line ended with a carriage return, which a line feed may follow.
-    ended_with_cr: bool,
-    /// The number of omitted bytes.
-    lost: u64,
-}
-
-impl StreamBuffer {
-    /// Adds a piece of output; returns whether there is a new line or omission to show.
-    fn push(&mut self, piece: &[u8]) -> bool {
-        let mut rest = piece;
-        let mut has_change = false;
-        while let Some(at) = memchr2(b'\n', b'\r', rest) {
-            if self.whole.len() >= BUFFER {
-                // These lines are all omitted; only the last, incomplete one matters.
-                let last = memrchr2(b'\n', b'\r', rest).unwrap_or(at);
-                self.lost += (self.partial_line.len() + last + 1) as u64;
-                self.partial_line.clear();
-                (self.too_long, self.ended_with_cr) = (false, rest[last] == b'\r');
-                rest = &rest[last + 1..];
-                break;
-            }
-            let is_second_half = at == 0 && rest[0] == b'\n' && self.ended_with_cr;
-            self.ended_with_cr = rest[at] == b'\r';
-            if !is_second_half || !self.partial_line.is_empty() {
-                self.begin(&rest[..at]);
-                self.end_line();
-                has_change = true;
-            }
-            rest = &rest[at + 1..];
-        }
-        if !rest.is_empty() {
-            self.ended_with_cr = false;
-            self.begin(rest);
-        }
-        has_change
-    }
-
-    fn begin(&mut self, text: &[u8]) {
-        let longest = if self.cuts_lines { BUFFER } else { LONGEST_LINE };
-        let fits = self.partial_line.len() + text.len() <= longest;
-        if self.cuts_lines && !fits {
-            self.lost += text.len() as u64;
-        } else if self.too_long || !fits {
-            self.too_long = true;
-            self.lost += (self.partial_line.len() + text.len()) as u64;
-            self.partial_line.clear();
-        } else {
-            self.partial_line.extend_from_slice(text);
-        }
-    }
-
-    fn end_line(&mut self) {
-        if std::mem::take(&mut self.too_long) {
-            return;
-        }
-        self.whole.append(&mut self.partial_line);
-        self.whole.push(b'\n');
-    }
-
-    /// Takes the complete lines. The incomplete one stays, unless `with_partial_line` is set.
-    fn take(&mut self, with_partial_line: bool) -> Self {
-        let partial_line = if with_partial_line {
-            self.too_long = false;
-            std::mem::take(&mut self.partial_line)
-        } else {
-            Vec::new()
-        };
-        Self {
-            whole: std::mem::take(&mut self.whole),
-            partial_line,
-            lost: std::mem::take(&mut self.lost),
-            ..Self::default()
-        }
-    }
-
-    fn text(&self, redaction: &Redaction) -> Option<String> {
-        let whole = String::from_utf8_lossy(&self.whole);
-        let mut text = String::with_capacity(whole.len());
-        for line in whole.lines() {
-            text.push_str(&visible(&redaction.text(line.to_owned())));
-            text.push('\n');
-        }
-        let begun = String::from_utf8_lossy(&self.partial_line).into_owned();
-        text.push_str(&visible(&redaction.text(begun)));
-        if self.lost > 0 {
-            if !self.partial_line.is_empty() {
-                text.push('\n');
-            }
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "[… {} bytes not shown live …]", self.lost);
-        }
-        (!text.is_empty()).then_some(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use toolcrib_manifest::declaration::Keep;
     use toolcrib_tool::{BoxFuture, CallHost, Content, ToolDefinition};
 
@@ -477,62 +365,5 @@ mod tests {
         };
         assert_eq!(live.run_and_show(&cx, work).await, "done");
         assert_eq!(*reader.0.lock().unwrap(), ["a\n", "b", "c\n", "d"]);
-    }
-
-    fn shown_text(part: &mut StreamBuffer) -> String {
-        part.take(false).text(&Redaction::default()).unwrap_or_default()
-    }
-
-    #[test]
-    fn only_whole_lines_are_shown_and_a_carriage_return_ends_one() {
-        let mut part = StreamBuffer::default();
-        assert!(!part.push(b"a"));
-        assert!(part.push(b"b\r\nc\n\n 10%\r 20%\rd"));
-        assert_eq!(shown_text(&mut part), "ab\nc\n\n 10%\n 20%\n");
-        assert!(part.push(b"\r"));
-        // The other half of the line end.
-        assert!(!part.push(b"\n"));
-        assert_eq!(shown_text(&mut part), "d\n");
-    }
-
-    #[test]
-    fn omitted_bytes_are_counted() {
-        let mut part = StreamBuffer::default();
-        part.push(&b"x".repeat(LONGEST_LINE + 1));
-        part.push(b"yy\nshort\n");
-        assert_eq!(
-            shown_text(&mut part),
-            format!("short\n[… {} bytes not shown live …]\n", LONGEST_LINE + 3)
-        );
-
-        let lines = b"0123456\n".repeat(2 * BUFFER / 8);
-        part.push(&lines);
-        part.push(b"rest");
-        assert!(part.whole.len() <= BUFFER + LONGEST_LINE);
-        let text = shown_text(&mut part);
-        assert!(
-            text.ends_with(&format!("[… {BUFFER} bytes not shown live …]\n")),
-            "{}",
-            text.len()
-        );
-        part.push(b" of it\n");
-        assert_eq!(shown_text(&mut part), "rest of it\n");
-    }
-
-    proptest! {
-        #[test]
-        fn every_split_of_a_short_text_shows_the_same_lines(
-            text in "[ab\r\n]{0,40}",
-            at in 0_usize..40,
-        ) {
-            let at = at.min(text.len());
-            let mut whole = StreamBuffer::default();
-            whole.push(text.as_bytes());
-            let mut split = StreamBuffer::default();
-            split.push(&text.as_bytes()[..at]);
-            split.push(&text.as_bytes()[at..]);
-            prop_assert_eq!(shown_text(&mut whole), shown_text(&mut split));
-            prop_assert_eq!(whole.partial_line, split.partial_line);
-        }
     }
 }

@@ -5,6 +5,7 @@ mod command;
 pub(crate) mod environment;
 mod error;
 mod finished;
+mod lines;
 pub(crate) mod lookup;
 mod outline;
 
@@ -12,5 +13,6 @@ pub use capture::{Capture, Captured, OutputFilter, OutputFilters, OutputKind, Ou
 pub use command::Command;
 pub use error::SpawnError;
 pub use finished::{ChildExit, Finished, KillReport, KillRung, Status};
+pub use lines::{LONGEST_LINE, LineBuffer};
 pub use lookup::find_program;
 pub use outline::Outline;

@@ -300,6 +300,32 @@ fn a_person_at_a_terminal_sees_lines_while_the_program_runs_and_no_line_twice() 
 }
 
 #[test]
+fn a_person_at_a_terminal_sees_lines_of_the_built_in_shell_while_it_runs_and_no_line_twice() {
+    let crib = crib();
+    crib.config("secrets: {key: {env: KEY}}\npolicy: {rules: [{tool: bash, action: allow}]}\n");
+    let waits = "while [ ! -e go ]; do sleep 0.02; done";
+    for (command, last) in [
+        (format!("echo first hunter2-secret; {waits}; echo last"), "last"),
+        (format!("echo first hunter2-secret; {waits}; echo last >&2; exit 3"), "[exit code 3]"),
+    ] {
+        let _ = std::fs::remove_file(crib.path().join("go"));
+        let command = format!("command={command}");
+        let mut child = terminal(&crib, &["call", "bash", &command], Stdio::null());
+        let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut seen = String::new();
+        while !seen.contains("first") {
+            assert!(reader.read_line(&mut seen).expect("it writes") > 0, "it ended: {seen}");
+        }
+        assert!(!seen.contains("last"), "{seen}");
+        go(&crib);
+        reader.read_to_string(&mut seen).expect("it ends");
+        child.wait().expect("it ends");
+        assert_eq!(seen.matches("first [masked]").count(), 1, "{seen}");
+        assert_eq!((seen.matches("last").count(), seen.matches(last).count()), (1, 1), "{seen}");
+    }
+}
+
+#[test]
 fn a_person_who_runs_an_agent_sees_lines_of_its_calls_while_they_run() {
     let crib = crib();
     let mut child = terminal(&crib, &running(&crib, "build"), Stdio::null());

@@ -39,6 +39,8 @@ struct Shown {
     line: Line,
     /// The tools and arguments of calls, by run and id: models choose the ids.
     calls: HashMap<(String, String), String>,
+    /// What the runs of sub-agents are called, by run.
+    sub_agents: HashMap<String, String>,
     /// The output of running calls.
     output: LiveOutput,
     /// The call whose output is the answer.
@@ -199,8 +201,17 @@ impl Progress {
 
     fn recorded(&self, state: &mut Shown, is_own: bool, run: &str, entry: &JournalEntry) {
         match entry {
-            JournalEntry::Started { agent, .. } => {
-                state.note(format!("{FAINT}run {run}, agent {}{FAINT:#}", fully_visible(agent)));
+            JournalEntry::Started { agent, parent, .. } => {
+                let agent = fully_visible(agent);
+                let of_task = parent.as_ref().map(|parent| shortened(&parent.task));
+                let told =
+                    of_task.as_ref().map_or_else(String::new, |task| format!(", task {task}"));
+                if let Some(task) = of_task {
+                    let is_named = parent.as_ref().is_some_and(|parent| parent.agent.is_some());
+                    let name = if is_named { agent.to_string() } else { task };
+                    state.sub_agents.insert(run.to_owned(), name);
+                }
+                state.note(format!("{FAINT}run {run}, agent {agent}{told}{FAINT:#}"));
             }
             JournalEntry::BudgetNotice { limit, .. } => {
                 state.note(format!("{WARNING}the limit {limit} is near{WARNING:#}"));
@@ -231,14 +242,16 @@ impl Progress {
                     if self.streams && is_own {
                         state.end_line();
                     } else if !self.as_events {
-                        state.note(format!("{FAINT}{}{FAINT:#}", fully_visible_text(text)));
+                        let by = state.by(run);
+                        state.note(format!("{FAINT}{by}{}{FAINT:#}", fully_visible_text(text)));
                     }
                 }
             }
             JournalEntry::CallsStarted { calls } if self.is_live => {
                 for call in calls {
                     if let Some(shown) = state.calls.get(&key(run, call.id.as_str())).cloned() {
-                        state.note(format!("{FAINT}…{FAINT:#} {shown}"));
+                        let by = state.by(run);
+                        state.note(format!("{FAINT}… {by}{FAINT:#}{shown}"));
                     }
                 }
             }
@@ -252,6 +265,15 @@ impl Progress {
 }
 
 impl Shown {
+    /// Whose line it is, if it is not that of the run itself.
+    fn by(&self, run: &str) -> String {
+        if self.run.as_deref() == Some(run) {
+            return String::new();
+        }
+        let name = self.sub_agents.get(run).map_or("sub-agent", String::as_str);
+        format!("{name}: ")
+    }
+
     fn begin(&mut self, line: Line) {
         if self.line != line {
             self.end_line();
@@ -291,11 +313,11 @@ fn finished(state: &Shown, run: &str, result: &ToolResult) -> String {
     let unknown = || shown_call(result.tool(), "{}");
     let call =
         state.calls.get(&key(run, result.call_id().as_str())).cloned().unwrap_or_else(unknown);
-    let took = time(result.duration());
+    let (took, by) = (time(result.duration()), state.by(run));
     match result.error() {
-        None => format!("✓ {call} {FAINT}{took}{FAINT:#}"),
+        None => format!("✓ {FAINT}{by}{FAINT:#}{call} {FAINT}{took}{FAINT:#}"),
         Some(error) => format!(
-            "{ERROR}✗{ERROR:#} {call} {FAINT}{took}{FAINT:#} {}: {}",
+            "{ERROR}✗{ERROR:#} {FAINT}{by}{FAINT:#}{call} {FAINT}{took}{FAINT:#} {}: {}",
             error.kind(),
             shortened(error.message())
         ),

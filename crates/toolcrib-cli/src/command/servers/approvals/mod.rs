@@ -124,11 +124,14 @@ fn list(servers: &[RunningServer], output: JsonOutput) -> anyhow::Result<Exit> {
     } else if waiting.is_empty() {
         screen::note("no call waits for approval");
     } else {
+        let is_terminal = screen::terminal_width().is_some();
         let columns = Columns::new(["ID", "TOOL", "ASKED BY", "EXPIRES IN", "ARGUMENTS"]);
         screen::out(columns.rows(waiting.iter().map(|call| {
             let arguments = visible_json(&canonical_json(&call["arguments"]));
+            let id = escaped(&call["id"]);
             [
-                escaped(&call["id"]),
+                // On a terminal, as many digits as decide, so that there is room for the rest.
+                if is_terminal { id.chars().take(DECIDED_DIGITS).collect() } else { id },
                 escaped(&call["tool"]),
                 asker(call),
                 remaining(&call["expires_at"]),

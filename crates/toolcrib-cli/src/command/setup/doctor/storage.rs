@@ -12,7 +12,7 @@ use toolcrib::stores::{StateReport, StoredKind};
 use super::findings::Findings;
 use super::settings::{mode, writable};
 use crate::runtime;
-use crate::screen::size;
+use crate::screen::{count, size};
 
 pub(super) fn look(loaded: &LoadedConfig, findings: &mut Findings) {
     stored(&loaded.config().state, findings);
@@ -32,8 +32,9 @@ fn stored(state: &State, findings: &mut Findings) {
                     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at.unix_millis());
                     format!(", the oldest of {}", rfc3339(at))
                 });
-                let (entries, name) = (kind.entries, kind.kind);
-                format!("{entries} {name}: {}{}", size(kind.bytes), oldest.unwrap_or_default())
+                // The kinds are plurals.
+                let entries = count(kind.entries, kind.kind.trim_end_matches('s'));
+                format!("{entries}: {}{}", size(kind.bytes), oldest.unwrap_or_default())
             };
             let lines = kinds.map(line).collect();
             let free = size(found.free_bytes);

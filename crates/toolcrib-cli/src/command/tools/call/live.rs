@@ -27,15 +27,15 @@ pub(super) struct ScreenContent {
 }
 
 impl ScreenContent {
-    /// Whether the terminal has shown the whole text of a result.
-    pub(super) fn is_all_of(&self, text: &str) -> bool {
-        let text = text.trim_end_matches('\n');
+    /// What of the text of a result the terminal has not shown yet.
+    pub(super) fn rest_of<'t>(&self, text: &'t str) -> &'t str {
         let output = self.output.trim_end_matches('\n');
-        let errors = text.strip_prefix(output).map(|rest| rest.trim_start_matches('\n'));
-        !output.is_empty()
-            && (text == output
-                || errors.and_then(|rest| rest.strip_prefix("[stderr]\n"))
-                    == Some(self.messages.trim_end_matches('\n')))
+        let rest = text
+            .strip_prefix(output)
+            .filter(|rest| !output.is_empty() && (rest.is_empty() || rest.starts_with('\n')));
+        let Some(rest) = rest.map(|rest| rest.trim_start_matches('\n')) else { return text };
+        let errors = rest.strip_prefix("[stderr]\n").map(|errors| errors.trim_end_matches('\n'));
+        if errors == Some(self.messages.trim_end_matches('\n')) { "" } else { rest }
     }
 }
 

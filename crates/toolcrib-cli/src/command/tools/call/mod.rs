@@ -231,8 +231,13 @@ fn print(
         return screen::json_text(&answer.to_json());
     }
     match answer.error() {
-        None if shown.is_all_of(&answer.text()) => {}
-        None => screen::out(answer.text())?,
+        None => {
+            let text = answer.text();
+            let rest = shown.rest_of(&text);
+            if !rest.is_empty() || text.is_empty() {
+                screen::out(rest)?;
+            }
+        }
         Some(error) => failure_report::failure(&own.name, error, &started.manifests),
     }
     Ok(())

@@ -59,6 +59,8 @@ pub(super) struct Flow<'v> {
     pub(super) maps: BTreeSet<String>,
     /// What the functions of the text are given.
     pub(super) functions: BTreeMap<String, Parameters>,
+    /// Functions that run their parameters as a command: `retry() { "$@"; }`.
+    pub(super) runners: BTreeSet<String>,
     /// What the functions of the text read on standard input.
     pub(super) inputs: BTreeMap<String, Taint>,
     /// What they write.
@@ -106,6 +108,7 @@ impl<'v> Flow<'v> {
             integers: INTEGERS.into_iter().map(str::to_owned).collect(),
             maps: BTreeSet::new(),
             functions: BTreeMap::new(),
+            runners: BTreeSet::new(),
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             within: Vec::new(),

@@ -200,6 +200,10 @@ impl Flow<'_> {
             .iter()
             .any(|one| !matches!(one.way, Way::Output | Way::Descriptor));
         let enclosing = self.function_of(function).and_then(|name| self.inputs.get(name)).copied();
+        if let Some(runner) = self.runs_its_parameters(first, rest, function) {
+            self.runners.insert(runner);
+            return;
+        }
         if let Some(taint) = self.suspected(first, function).filter(|taint| !taint.is_fixed()) {
             let message = format!("`{}` would choose the program that is run here", shown(first));
             let help = if first.begins().starts_with('[') { BLANK } else { AS_ARGUMENT };
@@ -220,6 +224,16 @@ impl Flow<'_> {
             let key = parameters_of(&name);
             rest.iter().filter_map(Word::literal).for_each(|text| self.add_text(&key, &text));
             let before = if has_input { None } else { join(join(piped, mentioned), enclosing) };
+            if self.runners.contains(&name) {
+                let run = Command {
+                    words: rest.to_vec(),
+                    redirections: command.redirections.clone(),
+                    is_piped: command.is_piped,
+                    function: command.function.clone(),
+                    ..Command::default()
+                };
+                self.simple(&run, piped, mentioned);
+            }
             if let Some(input) = join(own, before) {
                 self.inputs.insert(name, input);
             }
@@ -241,6 +255,23 @@ impl Flow<'_> {
         let direct = join(own, if has_input { None } else { mentioned });
         let input = join(direct, others);
         self.program(command, input, if is_descriptor { input } else { direct });
+    }
+
+    /// The function whose parameters a command is, if no call of it lets a value choose the first of them, which names what
+    /// is run: then each call says which command it is.
+    fn runs_its_parameters(
+        &self,
+        first: &Word,
+        rest: &[Word],
+        function: Option<&str>,
+    ) -> Option<String> {
+        let is_empty = |part: &&Part| matches!(part, Part::Text(text) if text.is_empty());
+        let mut parts = first.parts.iter().filter(|part| !is_empty(part));
+        let (Some(Part::Variable(all)), None) = (parts.next(), parts.next()) else { return None };
+        // `$@`, not some of them: `${@:2}`.
+        let is_all = all.name == "@" && all.is_quoted && all.range.len() == 2;
+        let function = self.function_of(function).filter(|_| is_all && rest.is_empty())?;
+        self.value_of("1", Some(function)).is_none().then(|| function.to_owned())
     }
 
     /// A program whose name the text makes, with a value among its arguments.

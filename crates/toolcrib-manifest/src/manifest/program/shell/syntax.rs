@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// One command of a text, in the order of the text. Commands of a substitution are in its part.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) kind: Kind,
     pub(super) words: Vec<Word>,
@@ -38,14 +38,14 @@ pub(super) enum Kind {
 }
 
 /// A word, as the shell reads it before it expands anything.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) range: Range<usize>,
     pub(super) parts: Vec<Part>,
 }
 
 /// `name=value`, `name+=value`, `name[index]=value` or `name=(values)`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Assignment {
     pub(super) name: String,
     pub(super) index: Vec<Part>,
@@ -53,7 +53,7 @@ pub(super) struct Assignment {
 }
 
 /// A redirection with its target.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirection {
     pub(super) way: Way,
     pub(super) target: Word,
@@ -71,7 +71,7 @@ pub(super) enum Way {
 }
 
 /// A part of a word.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Text(String),
     Variable(Variable),
@@ -92,7 +92,7 @@ pub(super) enum Part {
 }
 
 /// A use of a variable.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Variable {
     pub(super) name: String,
     /// `$NAME`, `${NAME…}`, or the name alone in an expression.

@@ -34,7 +34,7 @@ pub struct ExecutorConfig {
     /// Characters of text that reach the model, for tools that declare no budget. Default 24,000.
     pub output_chars: usize,
     /// Characters of text that reach the model from all calls of one batch together, shared max-min
-    /// fairly. Default `None`: as many as the largest of the calls may have alone, so 24,000 where
+    /// fairly. Default `None`: together they get as many characters as the largest budget of one of them, so 24,000 if
     /// no tool declares a budget.
     pub batch_output_chars: Option<usize>,
     /// How long a call waits for approval, or a tool for the answer to its question. Default 600 s;

@@ -1,12 +1,9 @@
 #![doc = include_str!("docs/edit.md")]
 #![forbid(unsafe_code)]
 
-mod already_made;
 mod ambiguity;
-mod cause;
 mod change;
 mod character_folding;
-mod closest;
 mod diff;
 mod edits_of_one_file;
 mod lines;
@@ -22,12 +19,12 @@ mod show;
 mod tolerance;
 
 pub use ambiguity::{Ambiguity, Candidate};
-pub use cause::Cause;
 pub use change::{Change, LineRange};
-pub use closest::Closest;
 pub use edits_of_one_file::{AppliedEdits, EditEffect, RejectedEdit, apply};
 pub use merge::Splice;
 pub use no_match::NoMatch;
+pub use no_match::cause::Cause;
+pub use no_match::closest::Closest;
 pub use refusal::Refusal;
 pub use tolerance::Level;
 

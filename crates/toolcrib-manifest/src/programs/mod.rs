@@ -9,7 +9,7 @@ use std::path::Path;
 /// What a program runs of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
-    /// The first one that is not an option. It can be any descriptor, and nothing else is loaded from its folder.
+    /// The first one that is not an option. This file can be any descriptor, and nothing else is loaded from its folder.
     Shell,
     /// The first one that is not an option; a shell with requirements of its own.
     OtherShell,

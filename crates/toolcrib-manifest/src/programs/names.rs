@@ -94,7 +94,7 @@ pub(super) fn known_name(program: &str) -> &str {
     }
     let build = BUILDS.iter().find_map(|build| tool.strip_suffix(build)).map(without_version);
     let plain = build.unwrap_or(plain);
-    // `[` and `7` have nothing but what looks like a version.
+    // Nothing would be left of `[` and `7` without what looks like a version.
     let plain = if plain.is_empty() { name } else { plain };
     // `c99` and `c89` are names, and so is `gcc-ar`: the whole name is looked up, too.
     let alias =

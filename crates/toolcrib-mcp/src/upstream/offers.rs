@@ -30,7 +30,7 @@ const ADDRESS_MAX: usize = 2_048;
 const TEXT_MAX: usize = 1_000;
 /// The largest list of a server, in bytes of JSON text: the entries after that are left out.
 const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Addresses that can be percent-decoded more often are not read.
+/// How often an address is percent-decoded. An address that is still encoded after that is not read.
 const DECODINGS_MAX: usize = 8;
 /// More arguments of a prompt are left out.
 const ARGUMENTS_MAX: usize = 100;

@@ -9,8 +9,8 @@ use toolcrib_tool::{ByteMasks, visible};
 
 use crate::output::redact_patterns::Redaction;
 
-/// How many of `bytes` are kept at each end. With both ends, the beginning gets three quarters: it holds headings and
-/// the first error.
+/// How many of `bytes` are kept at each end. If both ends are kept, the beginning gets three quarters, because it holds
+/// headings and the first error.
 pub(crate) fn capture(bytes: usize, keep: Keep) -> Capture {
     match keep {
         Keep::Both => Capture { head: bytes - bytes / 4, tail: bytes / 4 },

@@ -36,7 +36,7 @@ pub(super) fn output_item(kind: &CallKind) -> Option<(&'static str, &'static str
 /// The `output` of that item: one text, or texts, images and files.
 pub(super) fn output(kind: &CallKind, result: &ToolResult) -> Value {
     match kind {
-        // The only kind that accepts nothing but text.
+        // Outputs of all other kinds may have parts that are no text.
         CallKind::LocalShell => result.text().into(),
         _ => responses_call_output(result)["output"].take(),
     }

@@ -96,8 +96,8 @@ pub struct Output {
     #[schemars(range(min = 1))]
     pub max_chars: usize,
     /// Maximum number of characters of text that reach the model from all calls of one batch
-    /// together, shared fairly; `none` for as many as the call with the largest budget may have
-    /// alone.
+    /// together, shared fairly. With `none`, together they get as many as the largest budget of one of
+    /// them.
     #[serde(with = "or_none")]
     #[schemars(with = "OrNone<NonZeroUsize>")]
     pub batch_chars: Option<NonZeroUsize>,

@@ -37,13 +37,13 @@ impl<'t> Readings<'t> {
         std::iter::once(self.text).chain(self.unescaped.iter().map(|one| &*one.text)).enumerate()
     }
 
-    /// The range of the text that is read as this range after so many levels.
+    /// The range of the text that becomes this range when it is unescaped `depth` times.
     pub(super) fn range_in_text(&self, depth: usize, range: &Range<usize>) -> Range<usize> {
         let below = self.unescaped[..depth].iter().rev();
         below.fold(range.clone(), |range, reading| reading.source_range(&range))
     }
 
-    /// The position in the text of a position after so many levels.
+    /// The position in the text that becomes this position when it is unescaped `depth` times.
     pub(super) fn position_in_text(&self, depth: usize, position: usize) -> usize {
         let below = self.unescaped[..depth].iter().rev();
         below.fold(position, |position, reading| reading.source_position(position))

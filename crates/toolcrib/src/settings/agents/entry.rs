@@ -47,8 +47,9 @@ pub struct AgentEntry {
     /// The toolset that it is limited to. Default: all tools.
     #[serde(default)]
     pub toolset: Option<String>,
-    /// The JSON Schema of its answer, which it then gives as the result of `attempt_completion`; one that does not match
-    /// is asked for again. References into the schema (`#/…`) are not possible. Default: the answer is a text.
+    /// The JSON Schema that its answer has to match. The model then answers with a call of `attempt_completion`, and is
+    /// asked again if the result does not match. References into the schema (`#/…`) are not possible. Default: the
+    /// answer is a text.
     #[serde(default)]
     pub output_schema: Option<OutputSchema>,
     /// The agents to which it can give tasks, with `new_task`; with `multi_agent` it can then start helpers, too. They

@@ -73,7 +73,7 @@ pub(super) struct Reader<'t> {
 struct Open {
     command: Command,
     commands: Vec<Command>,
-    /// `{` and `(` around it, each with the function whose body it is.
+    /// The `{` and `(` that are open around it, each with the function whose body it begins, if it begins one.
     blocks: Vec<(char, Option<String>)>,
     /// The function whose body begins next.
     header: Option<String>,

@@ -1,12 +1,15 @@
 //! Explains a source that does not occur in the file: what was probably meant, and why it was not found.
 
+mod already_made;
+pub(super) mod cause;
+pub(super) mod closest;
+
 use std::fmt;
 use std::ops::Range;
 
-use super::already_made;
-use super::cause::{self, Cause};
-use super::change::LineRange;
-use super::closest::{self, Closest};
+use self::cause::Cause;
+use self::closest::Closest;
+use crate::change::LineRange;
 
 /// The source does not occur in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

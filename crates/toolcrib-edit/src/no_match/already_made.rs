@@ -1,9 +1,9 @@
 //! Detects an edit that was already made: its source is missing and its target is there.
 
-use super::change::LineRange;
-use super::lines::LineCounter;
-use super::locate;
-use super::pattern::Pattern;
+use crate::change::LineRange;
+use crate::lines::LineCounter;
+use crate::locate;
+use crate::pattern::Pattern;
 
 /// The fewest letters and digits with which a target is specific enough.
 const TELLING: usize = 6;

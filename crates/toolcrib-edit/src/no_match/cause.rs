@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::locate;
-use super::pattern::Pattern;
+use crate::locate;
+use crate::pattern::Pattern;
 
 /// Files up to this size are searched completely for a corrected source; in a larger one, only the most similar part
 /// is.

@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::change::LineRange;
-use super::character_folding;
-use super::diff::{Hunk, hunks};
-use super::lines::{LineCounter, LinePosition, line_end_within, line_start_within, pieces, trim};
-use super::show::{clip, visible};
+use crate::change::LineRange;
+use crate::character_folding;
+use crate::diff::{Hunk, hunks};
+use crate::lines::{LineCounter, LinePosition, line_end_within, line_start_within, pieces, trim};
+use crate::show::{clip, visible};
 
 /// Bytes per block: ten words, each starting six bytes after the previous one.
 const BLOCK: usize = 60;

@@ -79,13 +79,15 @@ fn calculator(args: CalculatorArgs, cx: &CallContext) -> Result<Calculation, Too
     let expression = args.expression.trim();
     check(expression)?;
     let watch = StopCheck::new(cx, TIME_LIMIT);
-    let evaluated = stacker::maybe_grow(stack_needed(expression), STACK_BYTES, || {
-        evaluate(expression, &Interrupted(&watch))
-    });
-    match evaluated {
+    match on_this_thread(expression, &Interrupted(&watch)) {
         Ok(result) => answer(expression, &result),
         Err(message) => Err(failure(&message, watch.stop())),
     }
+}
+
+/// Evaluates an expression on the calling thread: starting a thread costs ten times as much as an ordinary expression.
+fn on_this_thread(expression: &str, interrupt: &impl Interrupt) -> Result<String, String> {
+    stacker::maybe_grow(stack_needed(expression), STACK_BYTES, || evaluate(expression, interrupt))
 }
 
 /// Evaluates an expression in which all parentheses are closed.
@@ -276,6 +278,8 @@ fn failure(message: &str, stopped: Option<StopReason>) -> ToolError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::thread::{self, ThreadId};
     use std::time::Instant;
 
     use super::*;
@@ -313,11 +317,36 @@ mod tests {
             let until = StopAt(Instant::now() + TIME_LIMIT);
             let (shown, stack) = (expression.clone(), stack_needed(&expression));
             let started = Instant::now();
-            let thread = std::thread::Builder::new().stack_size(stack);
+            let thread = thread::Builder::new().stack_size(stack);
             let thread = thread.spawn(move || drop(evaluate(&expression, &until)));
             thread.unwrap().join().unwrap();
             let spent = started.elapsed();
             assert!(spent < Duration::from_secs(3), "{spent:?} for {shown}");
+        }
+    }
+
+    /// Records the threads on which the engine asks whether to stop.
+    #[derive(Default)]
+    struct Threads(Mutex<Vec<ThreadId>>);
+
+    impl Interrupt for Threads {
+        fn should_interrupt(&self) -> bool {
+            self.0.lock().unwrap().push(thread::current().id());
+            false
+        }
+    }
+
+    #[test]
+    fn an_expression_is_evaluated_without_a_thread_of_its_own() {
+        let long = vec!["1"; 300].join("+");
+        assert!(stack_needed("2^64") < stack_needed(&long));
+        for (expression, result) in [("2^64", "18446744073709551616"), (&*long, "300")] {
+            let threads = Threads::default();
+            assert_eq!(on_this_thread(expression, &threads).as_deref(), Ok(result));
+            let threads = threads.0.into_inner().unwrap();
+            assert!(!threads.is_empty(), "the engine asks while it evaluates");
+            let own = thread::current().id();
+            assert!(threads.iter().all(|thread| *thread == own), "{expression}");
         }
     }
 

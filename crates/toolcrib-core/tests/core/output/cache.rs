@@ -50,6 +50,28 @@ async fn a_cached_answer_is_used_again_for_the_same_arguments_and_identity_only(
     assert_eq!(runs.load(Ordering::SeqCst), 2);
 }
 
+#[tokio::test]
+async fn what_one_caller_does_with_a_cached_answer_changes_it_for_nobody() {
+    let schema = json!({"properties": {"text": {"type": "string"}}});
+    let definition = reading("echo").input_schema(schema).cache(CachePolicy::new());
+    // The tool reads its arguments as a value, whose memory belongs to the call and not to the kept key.
+    let body = tool_fn(|arguments: Value, _| async move {
+        ToolOutput::from(arguments["text"].as_str().unwrap_or_default())
+            .with_data(json!({"list": [1, 2]}))
+    });
+    let turn = turn([entry(definition, body)]);
+    let arguments = json!({"text": "said"});
+    let first = call(&turn, "echo", arguments.clone()).await;
+    let taken = first.into_result().expect("it succeeds");
+    let changed = taken.with_content("and more").with_data(json!({"list": []}));
+    assert_eq!(changed.text(), "said\nand more");
+    for id in ["2", "3"] {
+        let hit = turn.call(ToolCall::new(id, "echo", arguments.clone())).await;
+        assert_eq!((hit.cached(), hit.text().as_ref()), (true, "said"));
+        assert_eq!(hit.data(), Some(&json!({"list": [1, 2]})));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_identical_calls_at_once_run_the_tool_once() {
     let (tool, runs) = counting(reading("find").cache(CachePolicy::new()));

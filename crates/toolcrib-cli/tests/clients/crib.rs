@@ -45,6 +45,18 @@ impl Crib {
         crib
     }
 
+    /// With an agent that asks a model at this address, and has the tools `say` and `note`, which are not there yet.
+    pub(crate) fn with_agent(base_url: &str) -> Self {
+        let crib = Self::empty();
+        let path = crib.folder.path().join("config.yml");
+        let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        config["providers"] = json!({"script": {"kind": "responses", "base_url": base_url}});
+        config["toolsets"] = json!({"own": {"include": [{"names": ["say", "note"]}]}});
+        config["agents"] = json!({"default": {"model": "script/scripted", "toolset": "own"}});
+        fs::write(path, config.to_string()).unwrap();
+        crib
+    }
+
     fn new(tools_dir: impl FnOnce(&Path) -> PathBuf) -> Self {
         let folder = TempDir::new().unwrap();
         let tools_dir = tools_dir(folder.path());

@@ -178,7 +178,10 @@ impl ResponseRequest {
             "instructions" => self.instructions = Some(text(value)?),
             "previous_response_id" => self.previous_response_id = Some(id(value)?),
             "conversation" => self.conversation = Some(conversation(value)?),
-            "tools" => self.tools = RequestTool::read_list(value)?,
+            "tools" => {
+                self.tools = RequestTool::read_list(value)?;
+                self.unused.extend(RequestTool::left_out(value)?);
+            }
             "tool_choice" => self.tool_choice = RequestToolChoice::read(value)?,
             "parallel_tool_calls" => self.parallel_tool_calls = Some(flag(value)?),
             "max_tool_calls" => self.max_tool_calls = Some(whole(value, 1, u64::MAX)?),
@@ -197,8 +200,9 @@ impl ResponseRequest {
             "background" => self.background = flag(value)?,
             // On a WebSocket there is nothing but events.
             "stream" if is_socket => {
-                flag(value)?;
-                return Err(unsupported(value, "a WebSocket always streams; leave it out"));
+                if !flag(value)? {
+                    return Err(unsupported(value, "a WebSocket always streams; leave it out"));
+                }
             }
             "stream" => self.stream = flag(value)?,
             "stream_options" => stream_options(value)?,

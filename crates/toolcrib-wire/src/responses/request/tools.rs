@@ -145,6 +145,11 @@ impl BuiltInKind {
     }
 }
 
+/// Whether it is a group of further tools.
+fn is_namespace(tool: Cursor<'_>) -> bool {
+    member(tool, "type").is_some_and(|kind| kind.equals("namespace"))
+}
+
 impl RequestTool {
     /// The name under which the model calls it; `None` for the tools of an MCP server.
     pub fn name(&self) -> Option<&str> {
@@ -220,6 +225,14 @@ impl RequestTool {
         Self::read_each(value, Self::read)
     }
 
+    /// The places of the tools that no model is offered: groups of further tools of the client, which no provider but
+    /// OpenAI has. A client does without calls of them.
+    pub(crate) fn left_out(value: Cursor<'_>) -> Result<Vec<String>, ApiError> {
+        let tools = list(value)?.enumerate();
+        let groups = tools.filter(|(_, tool)| is_namespace(*tool));
+        Ok(groups.map(|(index, _)| format!("tools[{index}]")).collect())
+    }
+
     /// Reads a list of tools, each with a name of its own.
     pub(crate) fn read_each(
         value: Cursor<'_>,
@@ -228,6 +241,9 @@ impl RequestTool {
         let mut tools = Vec::new();
         let mut names = std::collections::HashSet::new();
         for tool in list(value)? {
+            if is_namespace(tool) {
+                continue;
+            }
             let read = read(tool)?;
             let name = read.name().map(str::to_owned);
             if let Some(name) = name.filter(|name| !names.insert(name.clone())) {

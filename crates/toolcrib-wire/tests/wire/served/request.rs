@@ -168,16 +168,26 @@ fn options_reach_each_provider_or_are_named() {
 }
 
 #[test]
+fn groups_of_tools_are_left_out_and_named() {
+    let body = json!({"model": "m", "input": "Hi.", "tools": [
+        {"type": "namespace", "name": "agents", "description": "Agents.", "tools": []},
+        {"type": "function", "name": "look", "parameters": {}},
+    ]});
+    let request = ResponseRequest::read(&body.to_string()).unwrap();
+    assert_eq!((request.tools.len(), request.unused), (1, vec!["tools[0]".to_owned()]));
+}
+
+#[test]
 fn a_message_on_a_websocket_streams_always_and_may_only_prepare() {
     for message in [
-        json!({"type": "response.create", "model": "m", "input": "Hi.", "generate": false}),
+        json!({"type": "response.create", "model": "m", "input": "Hi.", "generate": false, "stream": true}),
         json!({"type": "response.create", "response": {"model": "m", "input": "Hi.", "generate": false}}),
     ] {
         let request = ResponseRequest::read_socket(&message.to_string()).unwrap();
         assert!(request.stream && !request.generate);
     }
     for (message, param) in [
-        (json!({"type": "response.create", "stream": true}), "stream"),
+        (json!({"type": "response.create", "stream": false}), "stream"),
         (json!({"type": "response.create", "background": true}), "background"),
         (json!({"type": "session.update"}), "type"),
         (json!({"model": "m"}), "type"),

@@ -53,6 +53,7 @@ pub struct Builtins {
 struct Families {
     crates: Vec<&'static str>,
     lend: Vec<Arc<dyn Fn(Services) -> Services + Send + Sync>>,
+    unavailable: Vec<(&'static str, &'static str)>,
 }
 
 impl fmt::Debug for Families {
@@ -129,6 +130,13 @@ impl Builtins {
         self
     }
 
+    /// Makes a tool of a [family](Self::family) unavailable for this reason: what it needs is not configured.
+    #[must_use]
+    pub fn family_unavailable(mut self, tool: &'static str, reason: &'static str) -> Self {
+        self.families.unavailable.push((tool, reason));
+        self
+    }
+
     /// The crates whose linked tools are built-in tools: this one, and those of families.
     pub fn crates(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(Self::CRATE).chain(self.families.crates.iter().copied())
@@ -165,6 +173,10 @@ impl Builtins {
     pub fn expose(&self, tool: &NativeTool, entry: ToolEntry) -> Option<ToolEntry> {
         if !self.crates().any(|krate| tool.krate == krate) {
             return Some(entry);
+        }
+        let mut reasons = self.families.unavailable.iter();
+        if let Some((_, reason)) = reasons.find(|(name, _)| *name == tool.name) {
+            return Some(entry.unavailable(*reason));
         }
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
         let entry = self.requiring_project_id(entry);

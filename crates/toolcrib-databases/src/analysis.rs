@@ -98,9 +98,10 @@ async fn data_analysis(
             memory: settings.memory.max(64 << 20),
         },
         files: tables,
+        database: None,
     };
     let disk = size.saturating_mul(2).saturating_add(DISK);
-    let query = JailedQuery { request, files, disk };
+    let query = JailedQuery { request, files, readable: Vec::new(), disk };
     query.run(Some(projects.control_plane()), cx).await.map(output)
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct JailedQuery {
     pub(crate) request: Request,
     /// The files, in the order of the request.
     pub(crate) files: Vec<OpenFile>,
+    /// Files that it may open to read.
+    pub(crate) readable: Vec<PathBuf>,
     /// The most bytes of each file that the process writes.
     pub(crate) disk: u64,
 }
@@ -97,6 +99,9 @@ impl JailedQuery {
         limits.file_size = Some(self.disk);
         limits.cpu = self.request.limits.time.checked_add(GRACE);
         let mut confinement = Confinement::new(Profile::Pure).limits(limits).writable_scratch();
+        for file in &self.readable {
+            confinement = confinement.read(file);
+        }
         if let Some(plane) = plane {
             confinement = confinement.control_plane(plane);
         }
@@ -196,15 +201,22 @@ fn without_answer(ended: &ChildExit) -> ToolError {
 /// A failure that the process reported, with what helps to correct the query.
 fn explained(failure: Failure, limit: Duration) -> ToolError {
     let Failure { kind, message, tables } = failure;
-    let tables = || format!("The tables are:\n{}", described(&tables));
+    let tables = || {
+        if tables.is_empty() {
+            return "`describe_database` shows tables, columns and types.".to_owned();
+        }
+        format!("The tables are:\n{}", described(&tables))
+    };
     match kind {
         FailureKind::Refused => ToolError::denied(format!("Only SELECT queries allowed: {message}"))
-            .with_hint("Write one SELECT statement over the tables of the named files."),
+            .with_hint("Write one SELECT statement."),
         FailureKind::Sql => ToolError::execution(format!("the query is wrong: {message}"))
             .with_hint(tables())
             .with_hint("The dialect is SQLite's. Names with other characters are in double quotes, texts in single."),
         FailureKind::File => ToolError::execution(message)
             .with_hint("Look at the file with a file tool. Files are read as their names say: csv, tsv, json, jsonl."),
+        FailureKind::Database => ToolError::unavailable(message)
+            .with_hint("Tell the user: `databases` of the server's settings names it."),
         FailureKind::Time => timed_out(limit).with_note("reason", message),
         FailureKind::Size => ToolError::execution(format!("the query needs too much memory or disk space: {message}"))
             .with_hint("Select fewer columns and rows, or aggregate before you join."),

@@ -23,6 +23,9 @@ pub(crate) struct Request {
     pub(crate) limits: QueryLimits,
     /// The tables, in the order in which their bytes follow.
     pub(crate) files: Vec<FileTable>,
+    /// The file of a SQLite database to query in place of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) database: Option<String>,
 }
 
 /// The limits of a query and its answer.
@@ -117,6 +120,8 @@ pub(crate) enum FailureKind {
     Sql,
     /// A file cannot be read as what it is named.
     File,
+    /// The database cannot be opened.
+    Database,
     /// The query ran out of time.
     Time,
     /// The query ran out of memory or disk space, or a value is too long.

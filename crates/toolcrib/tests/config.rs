@@ -64,6 +64,7 @@ fn every_example_in_the_shipped_config_is_right() {
             "projects",
             "paths",
             "builtins",
+            "databases",
             "server"
         ]
     );

@@ -3,7 +3,7 @@
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, Error, ErrorCode};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::functions;
 use super::watch::Watch;
@@ -35,7 +35,9 @@ const FORBIDDEN: [&str; 6] =
     ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "fsdir"];
 
 /// Pragmas that describe tables. They change nothing, whatever argument they get.
-const DESCRIBING: [&str; 7] = [
+const DESCRIBING: [&str; 8] = [
+    // Full-text tables ask for it.
+    "data_version",
     "table_info",
     "table_xinfo",
     "table_list",
@@ -54,14 +56,61 @@ const OF_THE_SCHEMA: [&str; 4] =
 
 /// Opens an empty database for loading. What does not fit into memory is in files that end with the process.
 pub(super) fn open(limits: &QueryLimits, watch: &Watch) -> Result<Connection, Failure> {
-    let mut connection = Connection::open(FILE).map_err(failed)?;
+    let connection = Connection::open(FILE).map_err(failed)?;
+    let pragmas = "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+         PRAGMA locking_mode = EXCLUSIVE;";
+    connection.execute_batch(pragmas).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false).map_err(failed)?;
+    limited(connection, limits, watch)
+}
+
+/// Opens the file of a database to read it.
+pub(super) fn open_database(
+    path: &str,
+    limits: &QueryLimits,
+    watch: &Watch,
+) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let readable = |connection: Connection| {
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    let opened = match Connection::open_with_flags(path, flags).and_then(readable) {
+        // In WAL mode without other users there is no index beside the file, and none can be made. Without a journal,
+        // nobody is writing.
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+            ) && !std::path::Path::new(&format!("{path}-wal")).exists() =>
+        {
+            let escaped = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let url = format!("file:{escaped}?immutable=1");
+            Connection::open_with_flags(url, flags | OpenFlags::SQLITE_OPEN_URI).and_then(readable)
+        }
+        opened => opened,
+    };
+    let connection = opened.map_err(|error| {
+        let failure = failed(error);
+        let message = format!("the database cannot be read: {}", failure.message);
+        Failure { kind: FailureKind::Database, message, ..failure }
+    })?;
+    limited(connection, limits, watch)
+}
+
+/// The limits of both kinds.
+fn limited(
+    connection: Connection,
+    limits: &QueryLimits,
+    watch: &Watch,
+) -> Result<Connection, Failure> {
+    let mut connection = connection;
     // A quarter holds pages, the rest is for sorting, grouping and values.
     let cache = limits.memory / 4 / 1024;
     let heap = limits.memory;
     let pragmas = format!(
-        "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-         PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = FILE; PRAGMA mmap_size = 0;
-         PRAGMA cache_size = -{cache}; PRAGMA hard_heap_limit = {heap}; PRAGMA trusted_schema = OFF;"
+        "PRAGMA temp_store = FILE; PRAGMA mmap_size = 0; PRAGMA cache_size = -{cache};
+         PRAGMA hard_heap_limit = {heap}; PRAGMA trusted_schema = OFF;"
     );
     connection.execute_batch(&pragmas).map_err(failed)?;
     for (limit, value) in LIMITS {
@@ -74,7 +123,6 @@ pub(super) fn open(limits: &QueryLimits, watch: &Watch) -> Result<Connection, Fa
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
-        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
     ];
     for (switch, on) in switches {

@@ -65,7 +65,10 @@ fn answer() -> Result<QueryResult, Failure> {
         return Err(unreadable());
     }
     let watch = Watch::new(request.limits.time);
-    let mut connection = engine::open(&request.limits, &watch)?;
+    let mut connection = match &request.database {
+        Some(path) => engine::open_database(path, &request.limits, &watch)?,
+        None => engine::open(&request.limits, &watch)?,
+    };
     let mut tables = Vec::new();
     for file in &request.files {
         let chunks = ChunkReader::new(&mut input);

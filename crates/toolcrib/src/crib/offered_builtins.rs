@@ -2,6 +2,8 @@
 
 use toolcrib_builtins::Builtins;
 use toolcrib_core::Pattern;
+#[cfg(all(unix, feature = "manifests"))]
+use toolcrib_core::{Registry, RegistryError};
 use toolcrib_tool::{DefinitionError, ToolEntry, native_tools};
 
 /// The inputs of the built-in tools.
@@ -29,6 +31,32 @@ impl OfferedBuiltins {
             entries.extend(exposed.filter(|entry| is_enabled(entry.name())));
         }
         Ok(entries)
+    }
+
+    /// The same [entries](Self::entries), and those of all other linked-in tools.
+    pub(crate) fn all(
+        &self,
+        enabled: Option<&[Pattern]>,
+    ) -> Result<Vec<ToolEntry>, DefinitionError> {
+        let mut entries = self.entries(enabled)?;
+        for tool in native_tools().into_iter().filter(|tool| !self.has(tool.krate)) {
+            entries.push(tool.entry()?);
+        }
+        Ok(entries)
+    }
+
+    /// Replaces the built-in tools of a running crib, crate by crate.
+    #[cfg(all(unix, feature = "manifests"))]
+    pub(crate) fn replace(
+        &self,
+        registry: &Registry,
+        entries: &[ToolEntry],
+    ) -> Result<(), RegistryError> {
+        for krate in self.builtins.crates() {
+            let own = entries.iter().filter(|entry| entry.source.unit == krate);
+            registry.replace_native(krate, own.cloned().collect())?;
+        }
+        Ok(())
     }
 
     /// Whether the linked tools of this crate are built-in tools.

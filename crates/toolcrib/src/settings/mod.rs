@@ -46,9 +46,11 @@ pub use agents::{
     ResponsesDialect, Share, SubAgent,
 };
 #[cfg(feature = "databases")]
-pub use builtins::DataAnalysis;
+pub(crate) use builtins::lend_secrets;
 #[cfg(feature = "builtins")]
 pub use builtins::{Bash, Builtins, CodeExecution, ExtraModules, Paths, Timeouts};
+#[cfg(feature = "databases")]
+pub use builtins::{DataAnalysis, DatabaseEntry, DatabaseUrl, DbQuery};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
 #[cfg(all(unix, feature = "manifests"))]
 pub use findings::ConfigFinding;
@@ -114,6 +116,13 @@ pub struct Config {
     /// Settings of the queries of `data_analysis`.
     #[cfg(feature = "databases")]
     pub data_analysis: DataAnalysis,
+    /// The databases that `db_query` can read. With several, the context value `database` selects one of them, or else
+    /// the one called `default`.
+    #[cfg(feature = "databases")]
+    pub databases: BTreeMap<String, DatabaseEntry>,
+    /// Limits of `db_query`.
+    #[cfg(feature = "databases")]
+    pub db_query: DbQuery,
     /// Values for `${secret.name}` in manifests. They are masked in all output of calls.
     #[schemars(extend("writeOnly" = true))]
     pub secrets: BTreeMap<String, SecretSource>,

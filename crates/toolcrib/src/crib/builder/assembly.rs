@@ -10,7 +10,9 @@ use toolcrib_core::{Executor, ExecutorBuilder, Registration, Registry, RegistryB
 use toolcrib_mcp::upstream::{MemoryPins, PinStore, Review, Upstream, Upstreams};
 #[cfg(feature = "manifests")]
 use toolcrib_runners::RunnerHost;
-use toolcrib_tool::{Layer, NativeTool, ToolEntry, native_tools};
+#[cfg(not(feature = "builtins"))]
+use toolcrib_tool::native_tools;
+use toolcrib_tool::{Layer, ToolEntry};
 
 use super::{Outputs, ToolcribBuilder};
 #[cfg(feature = "manifests")]
@@ -41,10 +43,10 @@ impl ToolcribBuilder {
         }
         #[cfg(feature = "manifests")]
         let keeper = self.keeper();
+        #[cfg(feature = "builtins")]
+        let builtins = self.lending_builtins();
         #[cfg(all(feature = "manifests", feature = "builtins"))]
-        let builtins = self.builtins.clone().control_plane(keeper.plane());
-        #[cfg(all(not(feature = "manifests"), feature = "builtins"))]
-        let builtins = self.builtins.clone();
+        let builtins = builtins.control_plane(keeper.plane());
         let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
         let host_reads = self.entries.iter().any(reads_outputs);
         let spill = self.outputs.store(host_reads);
@@ -54,11 +56,9 @@ impl ToolcribBuilder {
         let offered = OfferedBuiltins { builtins: builtins.clone(), native: self.native };
         if self.native {
             #[cfg(feature = "builtins")]
-            entries.extend(offered.entries(self.enabled_builtins.as_deref())?);
-            #[cfg(feature = "builtins")]
-            add_native(&mut entries, |tool, entry| (!offered.has(tool.krate)).then_some(entry))?;
+            entries.extend(offered.all(self.enabled_builtins.as_deref())?);
             #[cfg(not(feature = "builtins"))]
-            add_native(&mut entries, |_, entry| Some(entry))?;
+            add_native(&mut entries)?;
         }
         entries.extend(self.entries);
         #[cfg(feature = "manifests")]
@@ -204,13 +204,11 @@ fn reads_outputs(entry: &ToolEntry) -> bool {
     entry.source.layer == Layer::Host && entry.name() == READ_OUTPUT
 }
 
-/// Adds the linked-in tools that are exposed.
-fn add_native(
-    entries: &mut Vec<ToolEntry>,
-    expose: impl Fn(&'static NativeTool, ToolEntry) -> Option<ToolEntry>,
-) -> Result<(), BuildError> {
+/// Adds the linked-in tools.
+#[cfg(not(feature = "builtins"))]
+fn add_native(entries: &mut Vec<ToolEntry>) -> Result<(), BuildError> {
     for tool in native_tools() {
-        entries.extend(expose(tool, tool.entry()?));
+        entries.push(tool.entry()?);
     }
     Ok(())
 }
@@ -223,6 +221,17 @@ fn register(registry: &mut RegistryBuilder, entries: Vec<ToolEntry>) -> Result<(
         }
     }
     Ok(())
+}
+
+#[cfg(feature = "builtins")]
+impl ToolcribBuilder {
+    /// The built-in tools with what they need of the builder's other settings.
+    fn lending_builtins(&self) -> toolcrib_builtins::Builtins {
+        let builtins = self.builtins.clone();
+        #[cfg(feature = "databases")]
+        let builtins = crate::settings::lend_secrets(builtins, &self.secrets);
+        builtins
+    }
 }
 
 #[cfg(feature = "manifests")]

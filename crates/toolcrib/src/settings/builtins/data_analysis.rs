@@ -44,6 +44,18 @@ impl Config {
             .with_timeout(without_limit(*timeout))
             .with_memory(memory.0)
             .with_max_input(max_input.0);
-        builtins.family(toolcrib_databases::CRATE).family_service(Arc::new(analysis))
+        let databases = self.db_query.databases(&self.databases);
+        let none = databases.databases.is_empty();
+        let builtins = builtins
+            .family(toolcrib_databases::CRATE)
+            .family_service(Arc::new(analysis))
+            .family_service(Arc::new(databases));
+        if !none {
+            return builtins;
+        }
+        ["db_query", "describe_database"].into_iter().fold(builtins, |builtins, tool| {
+            builtins
+                .family_unavailable(tool, "needs a database: `databases` of the config names none")
+        })
     }
 }

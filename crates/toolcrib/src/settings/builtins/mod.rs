@@ -3,6 +3,8 @@
 mod code_execution;
 #[cfg(feature = "databases")]
 mod data_analysis;
+#[cfg(feature = "databases")]
+mod databases;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +21,10 @@ use super::Config;
 pub use code_execution::{CodeExecution, ExtraModules, Timeouts};
 #[cfg(feature = "databases")]
 pub use data_analysis::DataAnalysis;
+#[cfg(feature = "databases")]
+pub(crate) use databases::lend_secrets;
+#[cfg(feature = "databases")]
+pub use databases::{DatabaseEntry, DatabaseUrl, DbQuery};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -259,13 +259,9 @@ impl FollowedConfig {
         }
         #[cfg(feature = "builtins")]
         if changed.iter().any(|key| key == "builtins.enabled") {
-            for krate in crib.offered_builtins().builtins.crates() {
-                let own = builtins.iter().filter(|entry| entry.source.unit == krate);
-                crib.executor()
-                    .registry()
-                    .replace_native(krate, own.cloned().collect())
-                    .map_err(|error| format!("builtins.enabled: {error}"))?;
-            }
+            crib.offered_builtins()
+                .replace(crib.executor().registry(), &builtins)
+                .map_err(|error| format!("builtins.enabled: {error}"))?;
         }
 
         // Nothing fails from here on.

@@ -4,6 +4,7 @@ mod audit_places;
 mod backups;
 mod confined;
 mod control_plane;
+mod deployed;
 mod operations;
 mod own_process;
 mod retention;

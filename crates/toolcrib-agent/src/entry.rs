@@ -29,14 +29,33 @@ pub struct JournalRow {
     pub at: Timestamp,
     /// The step.
     pub entry: JournalEntry,
+    /// What a client had been shown of the run before, where that is [counted](crate::AgentBuilder::counted_by).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<ShownEvents>,
+}
+
+/// The events of a run that a client was shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShownEvents {
+    /// How many there were.
+    pub count: u64,
+    /// The numbers of those that ended items and that no earlier row has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<u64>,
 }
 
 impl JournalRow {
+    /// A row that was written at this time.
+    pub fn new(at: Timestamp, entry: JournalEntry) -> Self {
+        Self { at, entry, shown: None }
+    }
+
     /// The row as everybody may read it: without arguments that tools declare sensitive, and without what a waiting call
     /// needs to go on. A run cannot go on from such rows.
     #[must_use]
     pub fn for_readers(self) -> Self {
-        Self { at: self.at, entry: self.entry.for_readers() }
+        Self { entry: self.entry.for_readers(), ..self }
     }
 
     /// The identity whose run it begins, and whether a server's client has begun it.

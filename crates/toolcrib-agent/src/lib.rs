@@ -15,13 +15,13 @@ pub mod sub_agents;
 mod summary;
 
 pub use agent::{
-    Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventListener, RunControl, RunReport,
-    SteerError, Steering,
+    Agent, AgentBuilder, AgentError, AgentEvent, AgentInput, EventCounter, EventListener,
+    RunControl, RunReport, SteerError, Steering,
 };
 pub use compaction::Compaction;
 pub use entry::{
     Compacted, FORMAT, JournalEntry, JournalRow, LostCalls, PlannedCall, ShortenedOutput,
-    StartedCall, Summary,
+    ShownEvents, StartedCall, Summary,
 };
 pub use request::{ClientRequest, ClientTool, RequestSettings, RequestedChoice};
 pub use retry::RetryPolicy;

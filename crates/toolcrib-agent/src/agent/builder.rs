@@ -11,7 +11,7 @@ use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::{Executor, Registry, Toolset, TurnOptions};
 use toolcrib_tool::{DefinitionError, Layer, Source};
 
-use super::{Agent, AgentEvent, AgentState, EventListener};
+use super::{Agent, AgentEvent, AgentState, EventCounter, EventListener};
 use crate::LostCalls;
 use crate::budget::Budget;
 use crate::compaction::Compaction;
@@ -37,6 +37,7 @@ pub struct AgentBuilder {
     poll_tools: Vec<String>,
     poll_every: Duration,
     listener: Option<Arc<EventListener>>,
+    counter: Option<Arc<EventCounter>>,
     agents: BTreeMap<String, Agent>,
     sub_agents: SubAgentLimits,
     completion: Option<Executor>,
@@ -63,6 +64,7 @@ impl AgentBuilder {
             poll_tools: Vec::new(),
             poll_every: Duration::from_secs(2),
             listener: None,
+            counter: None,
             agents: BTreeMap::new(),
             sub_agents: SubAgentLimits::default(),
             completion: None,
@@ -237,6 +239,17 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what counts the events that a client of its runs is shown. Rows record it
+    /// ([`JournalRow::shown`](crate::JournalRow::shown)), so that they can be numbered as before when they are shown again.
+    #[must_use]
+    pub fn counted_by(
+        mut self,
+        counter: impl Fn() -> crate::ShownEvents + Send + Sync + 'static,
+    ) -> Self {
+        self.counter = Some(Arc::new(counter));
+        self
+    }
+
     /// Builds the agent.
     pub fn build(self) -> Agent {
         let Self {
@@ -255,6 +268,7 @@ impl AgentBuilder {
             poll_tools,
             poll_every,
             listener,
+            counter,
             agents,
             sub_agents,
             completion,
@@ -278,6 +292,7 @@ impl AgentBuilder {
             poll_tools,
             poll_every,
             listener,
+            counter,
             agents,
             sub_agents,
             depth: 0,

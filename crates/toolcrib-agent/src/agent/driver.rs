@@ -67,8 +67,8 @@ impl<'a> Driver<'a> {
         let started = agent.started(&id, parent);
         let (at, mask) = (agent.now(), agent.executor.mask());
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
-        let first = JournalRow { at, entry: masked_notes(&mask, started) };
-        let (second, body) = masked_row(&mask, JournalRow { at, entry: begins_with })?;
+        let first = JournalRow::new(at, masked_notes(&mask, started));
+        let (second, body) = masked_row(&mask, JournalRow::new(at, begins_with))?;
         let mut run = AgentRun::begin(first.clone()).map_err(corrupt)?;
         let entries = [
             entry_of(None, &first, serde_json::to_value(&first)?),
@@ -272,10 +272,10 @@ impl<'a> Driver<'a> {
     /// Applies entries and stores them. An entry that does not follow is never stored.
     pub(super) async fn append(&mut self, entries: Vec<JournalEntry>) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
-        let after = self.run.version();
+        let (after, mut shown) = (self.run.version(), self.agent.shown());
         let (mut rows, mut stored) = (Vec::new(), Vec::new());
         for entry in entries {
-            let (row, body) = masked_row(&mask, JournalRow { at, entry })?;
+            let (row, body) = masked_row(&mask, JournalRow { at, entry, shown: shown.take() })?;
             stored.push(entry_of(Some(&self.run), &row, body));
             let corrupt = |source| AgentError::Corrupt { run: self.id.clone(), source };
             self.run.apply(row.clone()).map_err(corrupt)?;

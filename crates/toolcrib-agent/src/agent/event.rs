@@ -74,6 +74,9 @@ pub enum AgentEvent<'a> {
 /// Receives the events of runs. It must return quickly, because the run waits for it.
 pub type EventListener = dyn Fn(&AgentEvent<'_>) + Send + Sync;
 
+/// Says what a client was shown of a run so far.
+pub type EventCounter = dyn Fn() -> crate::entry::ShownEvents + Send + Sync;
+
 impl AgentEvent<'_> {
     /// The run, which may be a sub-agent's.
     pub fn run(&self) -> &RunId {

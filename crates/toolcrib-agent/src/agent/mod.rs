@@ -34,7 +34,7 @@ use toolcrib_wire::model::Item;
 
 use crate::budget::Budget;
 use crate::compaction::Compaction;
-use crate::entry::FORMAT;
+use crate::entry::{FORMAT, ShownEvents};
 use crate::journal;
 use crate::model::ModelClient;
 use crate::retry::RetryPolicy;
@@ -48,7 +48,7 @@ use waiting::CallUpdate;
 pub use builder::AgentBuilder;
 pub use control::RunControl;
 pub use error::AgentError;
-pub use event::{AgentEvent, EventListener};
+pub use event::{AgentEvent, EventCounter, EventListener};
 pub use report::RunReport;
 pub use steering::{SteerError, Steering};
 
@@ -79,6 +79,8 @@ struct AgentState {
     poll_tools: Vec<String>,
     poll_every: Duration,
     listener: Option<Arc<EventListener>>,
+    /// Counts the events of its runs that a client was shown.
+    counter: Option<Arc<EventCounter>>,
     /// The agents that `new_task` can start.
     agents: BTreeMap<String, Agent>,
     sub_agents: SubAgentLimits,
@@ -539,6 +541,11 @@ impl AgentState {
             metadata: self.metadata.clone(),
             lost_calls: self.lost_calls,
         }
+    }
+
+    /// What a client was shown, if that is counted.
+    fn shown(&self) -> Option<ShownEvents> {
+        self.counter.as_ref().map(|counter| counter())
     }
 
     /// Marks a run as driven by this process until the guard is dropped.

@@ -202,7 +202,8 @@ impl Driver<'_> {
         message: Option<MessageNumber>,
     ) -> Result<(), AgentError> {
         let (at, mask) = (self.agent.now(), self.agent.executor.mask());
-        let (row, body) = masked_row(&mask, JournalRow { at, entry })?;
+        let shown = self.agent.shown();
+        let (row, body) = masked_row(&mask, JournalRow { at, entry, shown })?;
         let (after, stored) = (self.run.version(), entry_of(Some(&self.run), &row, body));
         let stored = match (stored, message) {
             (StoredEntry::Step(step), Some(message)) => StoredEntry::Step(step.taking(message)),

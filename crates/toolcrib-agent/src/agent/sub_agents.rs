@@ -250,6 +250,7 @@ impl AgentState {
         };
         child.depth = parent.depth;
         child.metadata.clear();
+        child.counter = None;
         let is_deepest = child.depth >= self.sub_agents.max_depth;
         let toolset = if is_deepest { without_agents(toolset) } else { toolset };
         child.options = self.options.clone().narrow(&toolset);

@@ -43,7 +43,7 @@ impl AgentRun {
     /// The run at its first row.
     pub fn begin(row: JournalRow) -> Result<Self, InvalidRow> {
         let invalid = |problem: String| InvalidRow { row: 1, problem };
-        let JournalRow { at, entry } = row;
+        let JournalRow { at, entry, .. } = row;
         let JournalEntry::Started {
             format,
             identity,
@@ -114,7 +114,7 @@ impl AgentRun {
     pub fn apply(&mut self, row: JournalRow) -> Result<(), InvalidRow> {
         let number = self.version + 1;
         let invalid = |problem: &str| InvalidRow { row: number, problem: problem.to_owned() };
-        let JournalRow { at, entry } = row;
+        let JournalRow { at, entry, .. } = row;
         let was_active = self.is_active() && !matches!(entry, JournalEntry::Resumed);
         let applied = match entry {
             JournalEntry::RequestRemoved { row } => self.remove_request(row),

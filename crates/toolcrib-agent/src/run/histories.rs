@@ -66,7 +66,7 @@ impl History {
             metadata: std::collections::BTreeMap::new(),
             lost_calls: crate::LostCalls::Tell,
         };
-        let row = JournalRow { at: Timestamp::from_unix_millis(0), entry: started };
+        let row = JournalRow::new(Timestamp::from_unix_millis(0), started);
         let window = 1_000 + random.below(5_000);
         let limits = ContextLimits {
             window: Some(window),
@@ -91,7 +91,7 @@ impl History {
     }
 
     fn apply(&mut self, entry: JournalEntry) {
-        let row = JournalRow { at: Timestamp::from_unix_millis(0), entry };
+        let row = JournalRow::new(Timestamp::from_unix_millis(0), entry);
         self.run.apply(row.clone()).unwrap_or_else(|error| panic!("{error}: {row:?}"));
         self.rows.push(row);
     }

@@ -350,6 +350,12 @@ impl AgentRun {
         self.calls().iter().filter(has).map(|call| (&call.id, &*call.tool))
     }
 
+    /// The arguments of a call of this round, as JSON text.
+    pub fn arguments_of(&self, id: &CallId) -> Option<&str> {
+        let call = self.calls().iter().find(|call| call.id == *id)?;
+        Some(&call.arguments)
+    }
+
     /// The row of the last request of a client, if there was one.
     pub fn last_request(&self) -> Option<Seq> {
         self.request.as_ref().map(|request| request.row)

@@ -104,7 +104,7 @@ fn entries() -> Vec<JournalEntry> {
 }
 
 fn row(entry: JournalEntry) -> JournalRow {
-    JournalRow { at: Timestamp::from_unix_millis(0), entry }
+    JournalRow::new(Timestamp::from_unix_millis(0), entry)
 }
 
 /// Calls and results in pairs, in what would be sent.
@@ -163,7 +163,7 @@ fn no_order_of_rows_separates_a_call_from_its_result() {
 fn time_counts_while_the_run_is_active_only() {
     let mut run = AgentRun::begin(row(started())).unwrap();
     let mut at = |millis: u64, entry| {
-        run.apply(JournalRow { at: Timestamp::from_unix_millis(millis), entry }).unwrap();
+        run.apply(JournalRow::new(Timestamp::from_unix_millis(millis), entry)).unwrap();
         run.spent().time.as_millis()
     };
     assert_eq!(at(10, JournalEntry::Input { items: vec![Item::user("Hello.")] }), 10);

@@ -286,8 +286,9 @@ pub struct AgentWaitingCall {
     /// The JSON Schema of the answer to a question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// When the wait ends, in milliseconds since 1970.
-    pub expires_at: u64,
+    /// When the wait ends, in milliseconds since 1970; never, if it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
 }
 
 /// What a run has used.

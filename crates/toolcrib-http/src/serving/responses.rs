@@ -12,7 +12,7 @@ use toolcrib_core::TurnOptions;
 use toolcrib_core::run::{Journal, RunId, Seq};
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ModelEntry, StreamEvent};
-use toolcrib_wire::responses::{CompactRequest, ResponseRequest};
+use toolcrib_wire::responses::{CompactRequest, Include, ResponseRequest};
 
 use crate::{AgentRunControl, AgentRunStop};
 
@@ -39,11 +39,12 @@ pub trait Responses: Send + Sync + 'static {
         id: ResponseId,
     ) -> BoxFuture<'_, Result<BegunResponse, ApiError>>;
 
-    /// A response as it is stored now.
+    /// A response as it is stored now, with what its request wants to see and what else is wanted now.
     fn show(
         &self,
         client: TurnOptions,
         id: ResponseId,
+        include: Include,
     ) -> BoxFuture<'_, Result<ShownResponse, ApiError>>;
 
     /// What its request said, oldest first.
@@ -92,6 +93,8 @@ pub struct NewResponse {
     pub may_continue: bool,
     /// Whether the client has the right to approve.
     pub may_approve: bool,
+    /// Whether it is for a chat completion, whose client names calls by [`ResponseId::call`].
+    pub is_chat: bool,
 }
 
 /// A response that has begun.
@@ -151,6 +154,24 @@ pub struct ResponseId {
 const PREFIX: &str = "resp_";
 /// The characters of a run's id.
 const RUN: usize = 32;
+
+const CALL_PREFIX: &str = "call_";
+
+impl ResponseId {
+    /// The id of a call that the client of a chat completion gets, the one with number `at` in the response: with it the
+    /// server finds the response again.
+    pub fn call(&self, at: usize) -> String {
+        format!("{CALL_PREFIX}{}{:08x}_{at}", self.run, self.row)
+    }
+
+    /// The response of a call with such an id, and the call's number.
+    pub fn of_call(id: &str) -> Option<(Self, usize)> {
+        let (response, at) = id.strip_prefix(CALL_PREFIX)?.rsplit_once('_')?;
+        let known: Self = format!("{PREFIX}{response}").parse().ok()?;
+        let at = at.parse().ok()?;
+        (known.call(at) == id).then_some((known, at))
+    }
+}
 
 impl fmt::Display for ResponseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -309,6 +330,9 @@ mod tests {
     fn an_id_has_one_spelling() {
         let id = ResponseId { run: RunId::random().unwrap(), row: 3 };
         let text = id.to_string();
+        assert_eq!(ResponseId::of_call(&id.call(12)), Some((id.clone(), 12)));
+        assert_eq!(ResponseId::of_call(&id.call(1).replace("_1", "_01")), None);
+        assert_eq!(ResponseId::of_call("call_1"), None);
         assert_eq!(text.parse(), Ok(id));
         for wrong in
             [text.to_uppercase(), format!("{text}0"), text.replace("resp_", ""), "resp_".to_owned()]

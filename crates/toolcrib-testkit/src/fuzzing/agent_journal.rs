@@ -91,7 +91,7 @@ fn ends_by_itself(mut run: AgentRun) {
         let Step::Append(entries) = run.next() else { return };
         assert!(!entries.is_empty());
         for entry in entries {
-            let row = JournalRow { at: run.created_at(), entry };
+            let row = JournalRow::new(run.created_at(), entry);
             run.apply(row).expect("what must follow can follow");
         }
     }

@@ -43,6 +43,22 @@ impl StreamEvent {
         Self { name, sequence_number, is_terminal, frame, json }
     }
 
+    /// The same event with another number.
+    #[must_use]
+    pub fn renumbered(self, sequence_number: u64) -> Self {
+        if self.sequence_number == sequence_number {
+            return self;
+        }
+        let json = self.json();
+        let members = json
+            .split_once("\"sequence_number\":")
+            .map_or("", |(_, rest)| rest.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+        let members = members.strip_suffix('}').unwrap_or(members);
+        Self::new(self.name.as_str(), sequence_number, self.is_terminal, |out| {
+            out.push_str(members);
+        })
+    }
+
     /// The event's `type`.
     pub fn name(&self) -> &str {
         &self.name

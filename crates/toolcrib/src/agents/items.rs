@@ -24,7 +24,7 @@ pub(super) async fn read(
         let rows = agent.rows(run, last, ROWS).await?;
         let Some((seq, _)) = rows.last() else { break };
         last = *seq;
-        for (row, JournalRow { at, entry }) in rows {
+        for (row, JournalRow { at, entry, .. }) in rows {
             let at = at.unix_millis();
             let id = |index| AgentItemId { row, index };
             let said = items_of(entry).into_iter().enumerate();

@@ -27,7 +27,7 @@ use toolcrib_http::{
 };
 use toolcrib_tool::{BoxFuture, visible};
 
-use super::{AgentName, AgentSetupError, items, no_tools};
+use super::{AgentName, AgentSetupError, items, no_tools, responses};
 use crate::Toolcrib;
 
 /// How long the cancellation of a run waits for another process that works on it.
@@ -325,7 +325,13 @@ async fn performed(
             }
             Box::pin(agent.resolve_with(run, &call, *resolution, control)).await
         }
-        AgentRunStep::Submit(outputs) => Box::pin(agent.submit(run, outputs)).await,
+        AgentRunStep::Submit(outputs) => {
+            let report = agent.load(run).await.map_err(problem)?;
+            if report.run().handed_over().next().is_some() {
+                return responses::submitted(agent, &report, outputs).await;
+            }
+            Box::pin(agent.submit(run, outputs)).await
+        }
         AgentRunStep::Cancel(reason) => {
             match Box::pin(agent.cancel_within(run, reason, CANCEL_WAIT)).await {
                 // The report says how far it is.
@@ -347,7 +353,7 @@ fn unusable(error: &AgentSetupError) -> AgentRunError {
     }
 }
 
-fn problem(error: AgentError) -> AgentRunError {
+pub(super) fn problem(error: AgentError) -> AgentRunError {
     match error {
         AgentError::Unknown => AgentRunError::Unknown,
         AgentError::NotNow { .. } => AgentRunError::NotNow(error.to_string()),
@@ -373,7 +379,7 @@ fn shown(report: &RunReport) -> AgentRunReport {
         active: false,
         text: Some(report.text().to_owned()).filter(|text| !text.is_empty()),
         reason: reason.map(str::to_owned),
-        waiting: report.waiting().map(waiting).collect(),
+        waiting: report.waiting().map(waiting).chain(handed_over(report)).collect(),
         usage: AgentUsage {
             turns: spent.turns,
             calls: spent.calls,
@@ -401,8 +407,26 @@ fn waiting(call: &Suspension) -> AgentWaitingCall {
         arguments: call.shown().arguments.clone(),
         message: message.cloned(),
         schema: schema.cloned(),
-        expires_at: call.expires_at().unix_millis(),
+        expires_at: Some(call.expires_at().unix_millis()),
     }
+}
+
+/// The calls that the client of the Responses API has. They have no expiry.
+fn handed_over(report: &RunReport) -> impl Iterator<Item = AgentWaitingCall> {
+    report.run().handed_over().map(|(id, tool)| AgentWaitingCall {
+        id: id.as_str().to_owned(),
+        call_id: id.as_str().to_owned(),
+        tool: tool.to_owned(),
+        r#type: "client".to_owned(),
+        arguments: report
+            .run()
+            .arguments_of(id)
+            .and_then(|arguments| serde_json::from_str(arguments).ok())
+            .unwrap_or_default(),
+        message: None,
+        schema: None,
+        expires_at: None,
+    })
 }
 
 /// A row without what only the server needs to continue a suspended call.

@@ -47,11 +47,12 @@ impl Agent {
         let corrupt = |source| AgentError::Corrupt { run: id.clone(), source };
         let mut run = match run {
             Some(run) => run,
-            None => AgentRun::begin(JournalRow { at, entry: agent.started(&id, None) })
-                .map_err(corrupt)?,
+            None => {
+                AgentRun::begin(JournalRow::new(at, agent.started(&id, None))).map_err(corrupt)?
+            }
         };
         let entry = JournalEntry::Requested(Box::new(request));
-        run.apply(JournalRow { at, entry }).map_err(corrupt)?;
+        run.apply(JournalRow::new(at, entry)).map_err(corrupt)?;
         let (model, turn) = (&*agent.models[0], agent.turn(&id, None));
         let sent = SentConversation::of(None, agent, model, &id, &run, &turn)?;
         Ok(run.context_tokens(sent.head_bytes()))
@@ -78,6 +79,7 @@ impl AgentState {
             options: self.options.clone().narrow(&none),
             instructions: Some(instructions),
             listener: None,
+            counter: None,
             agents: std::collections::BTreeMap::new(),
             sub_agents,
             completion: None,

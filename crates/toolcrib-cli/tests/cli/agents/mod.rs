@@ -2,8 +2,6 @@
 
 mod approved;
 mod attachments;
-mod compacting;
-mod compliance;
 mod figures;
 mod following;
 mod harness;

@@ -13,22 +13,22 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use schemars::JsonSchema;
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use tokio::time::timeout;
 use tokio_util::sync::DropGuard;
 use toolcrib_tool::CallId;
 use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::chat::{ChatRequest, ChatWriter, FinishReason};
 use toolcrib_wire::model::Usage;
-use toolcrib_wire::responses::{ResponseRequest, ResponseResource};
+use toolcrib_wire::responses::{InputItem, InputKind, ResponseRequest, ResponseResource};
 
 use super::create::{Making, read};
 use super::error::Refused;
 use super::stream::KEEP_ALIVE;
-use crate::ResponseLog;
 use crate::api::{Api, json};
 use crate::auth::client::Client;
 use crate::idempotency::Request;
+use crate::{ResponseId, ResponseLog};
 
 /// A request for a chat completion, with the members that matter most. All others of the protocol are read as well.
 #[derive(JsonSchema)]
@@ -63,7 +63,8 @@ pub(crate) async fn complete(
     Ok(api.idempotency().once_if(&api, key, Box::pin(work)).await?)
 }
 
-/// The request for the response that becomes the completion. Nothing of it is kept.
+/// The request for the response that becomes the completion. The messages up to the last calls of a run that the server
+/// has are left out: what the run says counts.
 fn request_of(chat: ChatRequest) -> Result<ResponseRequest, ApiError> {
     let mut request = ResponseRequest::read("{}")?;
     request.model = Some(chat.model);
@@ -75,6 +76,16 @@ fn request_of(chat: ChatRequest) -> Result<ResponseRequest, ApiError> {
     request.metadata = chat.metadata;
     request.tool_files = chat.tool_files;
     request.store = false;
+    let known = |item: &InputItem| match &item.kind {
+        InputKind::Call(call) => ResponseId::of_call(call.id.as_str()),
+        _ => None,
+    };
+    let mut items = request.input.iter().enumerate().rev();
+    let last = items.find_map(|(at, item)| Some((at, known(item)?.0)));
+    if let Some((at, response)) = last {
+        request.previous_response_id = Some(response.to_string());
+        request.input.drain(..=at);
+    }
     Ok(request)
 }
 
@@ -86,12 +97,28 @@ async fn begun(
 ) -> Result<(Making, ChatView), Refused> {
     let (model, include_usage) = (chat.model.clone(), chat.include_usage);
     let request = request_of(chat).map_err(|error| Refused::new(api, &error))?;
-    let making = Making::begin(api, client, (request, Value::Null), None).await;
-    let making = making.map_err(|error| Refused::new(api, &error))?;
+    let asked = value!({"model": model, "store": false});
+    let making = Making::begin_chat(api, client, (request, asked)).await;
+    let making = making.map_err(|error| Refused::new(api, &in_chat(error)))?;
     let id = making.value["id"].as_str().unwrap_or_default().replace("resp_", "chatcmpl-");
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let writer = ChatWriter::new(id, created, model, include_usage);
-    Ok((making, ChatView { writer, calls: HashMap::new() }))
+    let is_kept = making.unstored.is_none();
+    let response = making.value["id"].as_str().and_then(|id| id.parse().ok()).filter(|_| is_kept);
+    let view = ChatView { writer, response, calls: HashMap::new() };
+    Ok((making, view))
+}
+
+/// An error as it is told to the client of a chat completion, who names no responses.
+fn in_chat(error: ApiError) -> ApiError {
+    match error.code.as_deref() {
+        Some("previous_response_not_found") => {
+            let message = "the messages have calls of a run that is not there any more: leave them and their outputs out";
+            ApiError::invalid(message).with_code("unknown_tool_call").with_param("messages")
+        }
+        _ if error.param.as_deref() == Some("previous_response_id") => error.with_param("messages"),
+        _ => error,
+    }
 }
 
 async fn whole(api: &Api, client: &Client, chat: ChatRequest) -> Result<Response, Refused> {
@@ -183,6 +210,8 @@ impl ChunkFeed {
 /// A response as a completion.
 struct ChatView {
     writer: ChatWriter,
+    /// The response, if its client finds it again by its calls.
+    response: Option<ResponseId>,
     /// The calls for the client, by their items.
     calls: HashMap<String, CallId>,
 }
@@ -214,7 +243,10 @@ impl ChatView {
             "custom_tool_call" => true,
             _ => return Vec::new(),
         };
-        let call = CallId::new(text("call_id"));
+        let call = match &self.response {
+            Some(response) => response.call(self.calls.len()).into(),
+            None => CallId::new(text("call_id")),
+        };
         self.calls.insert(text("id").to_owned(), call.clone());
         if is_custom {
             self.writer.custom_call(&call, text("name"))

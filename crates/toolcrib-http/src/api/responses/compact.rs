@@ -73,8 +73,8 @@ async fn compacted(
     client: &Client,
     request: CompactRequest,
 ) -> Result<Response, Refused> {
-    let before = previous(request.previous_response_id.as_deref())
-        .map_err(|error| Refused::new(api, &error))?;
+    let before = previous(request.previous_response_id.as_deref());
+    let before = before.map_err(|error| Refused::new(api, &error))?;
     let stopped = Box::pin(stopped(api.clone(), CancellationToken::new()));
     let done = responses(api)?.compact(client.turn_options(), request, before, stopped).await;
     let mask = api.backend().executor().mask();
@@ -91,8 +91,7 @@ pub(crate) async fn input_tokens(
     let refused = |error: ApiError| Refused::new(&api, &error);
     let (text, _) = read(&api, &headers, &body)?;
     let request = ResponseRequest::read_counted(&text).map_err(refused)?;
-    let before = previous(request.previous_response_id.as_deref())
-        .map_err(|error| Refused::new(&api, &error))?;
+    let before = previous(request.previous_response_id.as_deref()).map_err(refused)?;
     let count = responses(&api)?.count_tokens(client.turn_options(), request, before).await;
     let count = count.map_err(refused)?;
     Ok(json(StatusCode::OK, &toolcrib_wire::responses::input_tokens(count)))

@@ -112,7 +112,6 @@ pub(super) struct Making {
     pub(super) cancel: CancellationToken,
     pub(super) work: JoinHandle<()>,
     /// What is known of it, if it is not stored.
-    #[cfg_attr(not(feature = "websocket"), expect(dead_code, reason = "only sockets remember it"))]
     pub(super) unstored: Option<UnstoredResponse>,
 }
 
@@ -121,8 +120,27 @@ impl Making {
     pub(super) async fn begin(
         api: &Api,
         client: &Client,
+        asked: Asked,
+        unstored: Option<UnstoredResponse>,
+    ) -> Result<Self, ApiError> {
+        Self::begin_as(api, client, asked, unstored, false).await
+    }
+
+    /// Begins the response that becomes a chat completion.
+    pub(super) async fn begin_chat(
+        api: &Api,
+        client: &Client,
+        asked: Asked,
+    ) -> Result<Self, ApiError> {
+        Self::begin_as(api, client, asked, None, true).await
+    }
+
+    async fn begin_as(
+        api: &Api,
+        client: &Client,
         (request, body): Asked,
         unstored: Option<UnstoredResponse>,
+        is_chat: bool,
     ) -> Result<Self, ApiError> {
         let own = served(api)?;
         let is_stored = request.store;
@@ -139,6 +157,7 @@ impl Making {
             may_approve: client.may(Right::Approve),
             previous: previous.clone(),
             unstored,
+            is_chat,
         };
         let begun = own.begin(client.turn_options(), new).await?;
         let is_same = previous.is_some_and(|previous| previous.run == begun.id.run);

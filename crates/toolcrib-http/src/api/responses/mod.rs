@@ -18,7 +18,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde_json::Value;
 use toolcrib_wire::api::{ApiError, model_list};
-use toolcrib_wire::responses::{ItemPage, deleted};
+use toolcrib_wire::responses::{Include, ItemPage, deleted};
 
 use crate::api::agent_runs::finished;
 use crate::api::{Api, agent_runs, json};
@@ -49,18 +49,18 @@ async fn shown(
     api: &Api,
     client: &Client,
     id: &str,
+    include: Include,
 ) -> Result<(ResponseId, ShownResponse), Refused> {
     let refused = |error: &ApiError| Refused::new(api, error);
     let own = responses(api)?;
     let known: ResponseId = id.parse().map_err(|()| refused(&ApiError::response_not_found(id)))?;
-    let response = own.show(client.turn_options(), known.clone()).await;
+    let response = own.show(client.turn_options(), known.clone(), include).await;
     Ok((known, response.map_err(|error| refused(&error))?))
 }
 
 /// The response from which a request goes on.
 fn previous(id: Option<&str>) -> Result<Option<ResponseId>, ApiError> {
-    let parsed = |id: &str| id.parse().map_err(|()| ApiError::previous_response_not_found(id));
-    id.map(parsed).transpose()
+    id.map(|id| id.parse().map_err(|()| ApiError::previous_response_not_found(id))).transpose()
 }
 
 pub(crate) async fn models(State(api): State<Api>) -> Result<Response, Refused> {
@@ -75,11 +75,13 @@ pub(crate) async fn show(
     uri: Uri,
 ) -> Result<Response, Refused> {
     let wanted = stream::Wanted::of(&uri).map_err(|error| Refused::new(&api, &error))?;
-    let (id, response) = shown(&api, &client, &id).await?;
+    let (id, response) = shown(&api, &client, &id, wanted.include).await?;
     let log = create::continued(&api, &client, &id, &response).await?;
     if !wanted.is_stream {
         return Ok(json(StatusCode::OK, &response.value));
     }
+    // The events that were kept have what the request wants to see.
+    let log = log.filter(|log| wanted.include == Include::default() || log.response().is_none());
     let log = log.unwrap_or_else(|| stream::log_of(response));
     Ok(stream::events(log, wanted.after, None))
 }
@@ -89,7 +91,7 @@ pub(crate) async fn cancel(
     Extension(client): Extension<Arc<Client>>,
     Path(id): Path<String>,
 ) -> Result<Response, Refused> {
-    let (known, response) = shown(&api, &client, &id).await?;
+    let (known, response) = shown(&api, &client, &id, Include::default()).await?;
     match response.value["status"].as_str() {
         Some("cancelled") => return Ok(json(StatusCode::OK, &response.value)),
         Some(status) if OVER.contains(&status) => {
@@ -106,7 +108,7 @@ pub(crate) async fn cancel(
         let step = AgentRunStep::Cancel("the client cancelled the response".to_owned());
         finished(agent_runs::work(&api, &client, &known.run, step)?).await?;
     }
-    let (_, response) = shown(&api, &client, &id).await?;
+    let (_, response) = shown(&api, &client, &id, Include::default()).await?;
     Ok(json(StatusCode::OK, &response.value))
 }
 
@@ -116,7 +118,7 @@ pub(crate) async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Refused> {
     let refused = |error: &ApiError| Refused::new(&api, error);
-    let (known, _) = shown(&api, &client, &id).await?;
+    let (known, _) = shown(&api, &client, &id, Include::default()).await?;
     // Nobody continues it meanwhile.
     let _work = api.active_runs().begin(&known.run).map_err(|_| {
         let message = "the response is being made: cancel it first, or wait";
@@ -139,7 +141,7 @@ pub(crate) async fn input_items(
     let query: Vec<_> = query.filter(|(key, _)| !stream::is_include(key)).collect();
     let page = ItemPage::read(query.iter().map(|(key, value)| (&**key, &**value)));
     let page = page.map_err(|error| refused(&error))?;
-    let (known, _) = shown(&api, &client, &id).await?;
+    let (known, _) = shown(&api, &client, &id, Include::default()).await?;
     let items = responses(&api)?.input_items(client.turn_options(), known).await;
     let items: Vec<Value> = items.map_err(|error| refused(&error))?;
     let mask = api.backend().executor().mask();

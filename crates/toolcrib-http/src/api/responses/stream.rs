@@ -11,6 +11,7 @@ use futures_util::stream;
 use tokio::time::timeout;
 use tokio_util::sync::DropGuard;
 use toolcrib_wire::api::{ApiError, SSE_DONE};
+use toolcrib_wire::responses::Include;
 
 use crate::{ResponseLog, ShownResponse};
 
@@ -22,16 +23,18 @@ pub(super) struct Wanted {
     pub(super) is_stream: bool,
     /// The number of the last event that it has.
     pub(super) after: Option<u64>,
+    /// What it wants to see beyond what the request has said.
+    pub(super) include: Include,
 }
 
-/// Whether a parameter asks for parts of items, all of which are always shown.
+/// Whether a parameter asks for parts of items.
 pub(super) fn is_include(key: &str) -> bool {
     key == "include" || key.starts_with("include[")
 }
 
 impl Wanted {
     pub(super) fn of(uri: &Uri) -> Result<Self, ApiError> {
-        let mut wanted = Self { is_stream: false, after: None };
+        let mut wanted = Self { is_stream: false, after: None, include: Include::default() };
         let wrong = |key: &str, problem: String| {
             ApiError::invalid(problem).with_code("invalid_value").with_param(key)
         };
@@ -50,7 +53,9 @@ impl Wanted {
                     wanted.after = Some(number);
                 }
                 "include_obfuscation" => {}
-                key if is_include(key) => {}
+                key if is_include(key) => {
+                    wanted.include = wanted.include.and(Include::from_names([&*value])?);
+                }
                 key => {
                     let problem = format!("there is no parameter `{key}`; remove it");
                     return Err(wrong(key, problem).with_code("unknown_parameter"));

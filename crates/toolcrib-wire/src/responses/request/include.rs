@@ -42,6 +42,17 @@ impl Include {
         code_outputs: true,
     };
 
+    /// This and that.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            encrypted_reasoning: self.encrypted_reasoning || other.encrypted_reasoning,
+            file_search_results: self.file_search_results || other.file_search_results,
+            web_search_sources: self.web_search_sources || other.web_search_sources,
+            code_outputs: self.code_outputs || other.code_outputs,
+        }
+    }
+
     pub(super) fn read(value: Cursor<'_>) -> Result<Self, ApiError> {
         let mut include = Self::default();
         for entry in list(value)? {

@@ -385,6 +385,11 @@ impl ResponseWriter {
         self.stream.numbering.next_sequence_number
     }
 
+    /// Sets the number of the next event.
+    pub fn set_next_sequence_number(&mut self, number: u64) {
+        self.stream.numbering.next_sequence_number = number;
+    }
+
     /// Whether the response is over.
     pub fn is_over(&self) -> bool {
         self.resource.status.is_over()

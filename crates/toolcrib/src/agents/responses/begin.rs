@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib_agent::run::AgentRun;
 use toolcrib_agent::{Agent, AgentBuilder, ClientRequest};
 use toolcrib_core::approval::Decision;
 use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::suspension::Suspension;
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId, UnstoredResponse};
+use toolcrib_tool::ToolFiles;
 use toolcrib_wire::api::{ApiError, ErrorType};
-use toolcrib_wire::responses::{ApprovalAnswer, ResponseRequest};
+use toolcrib_wire::responses::{ApprovalAnswer, Dialect, ResponseRequest};
 
 use super::input::{answered, check_items, continued, results, unknown_outputs, unsupported, with};
 use super::presenter::{Presenter, approval_id};
@@ -27,12 +27,16 @@ impl Toolcrib {
         client: TurnOptions,
         new: NewResponse,
     ) -> Result<BegunResponse, ApiError> {
-        let NewResponse { mut request, body, previous, unstored, may_continue, may_approve } = new;
-        check(&request)?;
-        let previous = match &previous {
+        let NewResponse { mut request, body, previous, unstored, .. } = new;
+        let (may_continue, may_approve, is_chat) = (new.may_continue, new.may_approve, new.is_chat);
+        let mut previous = match &previous {
             Some(id) => Some(self.previous(&client, id, unstored.as_ref()).await?),
             None => None,
         };
+        if is_chat && let Some(before) = previous.take() {
+            previous = Some(self.chat_before(&client, before, &mut request.input).await?);
+        }
+        check(&request)?;
         if request.model.is_none()
             && let Some(previous) = &previous
         {
@@ -40,24 +44,18 @@ impl Toolcrib {
         }
         let model = request.model.clone().ok_or_else(|| ApiError::missing("model"))?;
         let name = self.named(&model)?;
-        let options = options_of(client.clone(), &name, &request);
+        let is_kept = request.store || is_chat && self.keeps_chat(&name, &request);
+        let files = files(&request, previous.as_ref())?;
+        let options = options_of(client.clone(), &name, &request).files(files);
         let agent = || self.agent(&name, options.clone()).map_err(|error| unusable(&model, &error));
         let settings = settings(&request, &agent()?.build().tools())?;
         let history = self.history(&client, &request.input).await?;
         let mut asked = ClientRequest { note: kept(&body, &request), settings, ..with(history) };
 
-        let store: Option<Arc<dyn Journal>> =
-            (!request.store).then(|| Arc::new(MemoryRuns::new()) as _);
+        let store: Option<Arc<dyn Journal>> = (!is_kept).then(|| Arc::new(MemoryRuns::new()) as _);
         let builder = || -> Result<AgentBuilder, ApiError> {
             let builder = agent()?.for_clients().metadata(metadata(&request));
-            let builder = match request.max_tool_calls {
-                Some(most) => builder.change_budget(|mut own| {
-                    let most = u32::try_from(most).unwrap_or(u32::MAX);
-                    own.max_calls = Some(own.max_calls.map_or(most, |own| own.min(most)));
-                    own
-                }),
-                None => builder,
-            };
+            let builder = limited(builder, request.max_tool_calls);
             Ok(match &store {
                 Some(journal) => builder.journal(Arc::clone(journal)),
                 None => builder,
@@ -70,11 +68,16 @@ impl Toolcrib {
                 || state.paused().is_some()
                 || state.handed_over().next().is_some();
             let is_worked_on = !may_continue && (previous.is_tip() || previous.is_before_tip());
-            let waits = state.waiting().next().is_some();
+            let waits = previous.is_tip() && state.waiting().next().is_some();
             if is_worked_on || (previous.is_tip() && !is_at_rest && !waits) {
                 return Err(locked());
             }
-            decisions = decided(&request, &state, previous.is_tip(), may_approve)?;
+            let reader = match &unstored {
+                Some(UnstoredResponse(journal)) => self.reader_of(client.clone(), Some(journal)),
+                None => self.reader(client.clone()),
+            };
+            let waiting = previous.waiting(&reader).await?;
+            decisions = decided(&request, &waiting, may_approve)?;
             asked.results = results(request.submissions(), &state)?;
             let is_same_agent = state.agent() == name.to_string();
             let is_alone = asked.input.is_empty() && asked.history.is_empty();
@@ -88,7 +91,7 @@ impl Toolcrib {
             }
             let goes_on = previous.is_tip()
                 && unstored.is_none()
-                && request.store
+                && is_kept
                 && is_same_agent
                 && built_ins(&request).is_empty();
             if goes_on || !decisions.is_empty() {
@@ -107,14 +110,20 @@ impl Toolcrib {
             Some(id) => id,
             None => begun(builder()?.build(), asked.clone()).await?,
         };
-        let shown_by = self.shown_by(options.clone());
+        let mut shown_by = self.shown_by(options.clone());
+        if is_chat {
+            // Calls that ran here have to differ from the client's.
+            shown_by.1 = Dialect::OpenAi;
+        }
         let mut presenter = Presenter::new(&id, work::now(), &request, &asked.settings, shown_by);
         let events = presenter.begin();
         if let Some(previous) = &previous {
             presenter.take_over(&previous.state()?);
         }
+        let is_new = previous.is_none_or(|previous| previous.id().run != id.run);
+        let plan = work::Plan { decisions, is_forgotten: is_chat && is_kept && is_new };
         let unstored = store.clone().map(UnstoredResponse);
-        let begun = work::begun(id, builder()?, presenter, events, decisions);
+        let begun = work::begun(id, builder()?, presenter, events, plan);
         Ok(BegunResponse { unstored, ..begun })
     }
 
@@ -160,6 +169,25 @@ impl Toolcrib {
     }
 }
 
+/// The files for the tools.
+fn files(request: &ResponseRequest, previous: Option<&Segment>) -> Result<ToolFiles, ApiError> {
+    match (previous, request.approvals().next()) {
+        // Decided calls have the files of the request that made them.
+        (Some(previous), Some(_)) => Ok(previous.request()?.tool_files),
+        _ => Ok(request.tool_files.clone()),
+    }
+}
+
+/// An agent that makes at most so many calls.
+fn limited(builder: AgentBuilder, most: Option<u64>) -> AgentBuilder {
+    let Some(most) = most else { return builder };
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
+    builder.change_budget(|mut own| {
+        own.max_calls = Some(own.max_calls.map_or(most, |own| own.min(most)));
+        own
+    })
+}
+
 /// Refuses what there is not.
 pub(super) fn check(request: &ResponseRequest) -> Result<(), ApiError> {
     if request.conversation.is_some() {
@@ -189,15 +217,12 @@ fn unknown_approvals<'a>(
 /// The decisions on all calls that wait for approval; none if no call waits.
 fn decided(
     request: &ResponseRequest,
-    state: &AgentRun,
-    is_tip: bool,
+    waiting: &[Suspension],
     may_approve: bool,
 ) -> Result<Vec<AgentRunStep>, ApiError> {
-    let waiting: Vec<&Suspension> = state.waiting().collect();
     let is_for =
         |call: &Suspension, answer: &ApprovalAnswer| approval_id(call.id()) == answer.request_id;
-    let is_unknown =
-        |answer: &&ApprovalAnswer| !is_tip || !waiting.iter().any(|call| is_for(call, answer));
+    let is_unknown = |answer: &&ApprovalAnswer| !waiting.iter().any(|call| is_for(call, answer));
     unknown_approvals(request.approvals().filter(is_unknown))?;
     let mut steps = Vec::new();
     for call in waiting {

@@ -17,7 +17,7 @@ use crate::Toolcrib;
 const CLIENT: &str = "client";
 
 /// What the model reads in place of a blank output.
-const BLANK: &str = "(no output)";
+pub(super) const BLANK: &str = "(no output)";
 
 impl Toolcrib {
     /// What an input says, for a conversation. Compactions become the summaries that are sealed in them.
@@ -126,7 +126,7 @@ pub(super) fn continued(
 ) -> Result<Vec<Item>, ApiError> {
     let request = ClientRequest { results, ..ClientRequest::default() };
     let entry = JournalEntry::Requested(Box::new(request));
-    run.apply(JournalRow { at: run.last_at(), entry })
+    run.apply(JournalRow::new(run.last_at(), entry))
         .map_err(|error| fault("the conversation cannot be continued", &error))?;
     Ok(run.conversation().iter().flatten().cloned().collect())
 }

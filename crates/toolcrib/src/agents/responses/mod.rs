@@ -1,12 +1,14 @@
 //! Responses of OpenAI's protocol: each is a part of an agent's run.
 
 mod begin;
+mod chat;
 mod compact;
 mod input;
 mod presenter;
 mod sealed;
 mod segment;
 mod settings;
+mod submitted;
 mod work;
 
 use serde_json::Value;
@@ -18,12 +20,13 @@ use toolcrib_http::{
 };
 use toolcrib_tool::BoxFuture;
 use toolcrib_wire::api::{ApiError, ErrorType, ModelEntry};
-use toolcrib_wire::responses::{CompactRequest, Dialect, ResponseRequest};
+use toolcrib_wire::responses::{CompactRequest, Dialect, Include, ResponseRequest};
 
 use super::AgentSetupError;
 use crate::Toolcrib;
 use crate::settings::ResponsesDialect;
 use segment::Segment;
+pub(super) use submitted::submitted;
 
 /// The label of the tools that ran here, as those of an MCP server.
 const LABEL: &str = "toolcrib";
@@ -44,12 +47,14 @@ impl Responses for Toolcrib {
     ) -> BoxFuture<'_, Result<BegunResponse, ApiError>> {
         Box::pin(async move {
             let segment = Segment::load(&self.reader(client.clone()), &id).await?;
-            let builder = self.agent_of(client.clone(), &id.run).await.map_err(|error| {
+            let with_files = client.clone().files(segment.request()?.tool_files);
+            let builder = self.agent_of(with_files, &id.run).await.map_err(|error| {
                 ApiError::new(ErrorType::Server, error.to_string()).with_status(503)
             })?;
-            let mut presenter = segment.presenter(self.shown_by(client))?;
+            let mut presenter = segment.presenter(self.shown_by(client), Include::default())?;
             let events = segment.events(&mut presenter);
-            Ok(work::begun(id, builder, presenter, events, Vec::new()))
+            presenter.skip_unrecorded();
+            Ok(work::begun(id, builder, presenter, events, work::Plan::default()))
         })
     }
 
@@ -57,19 +62,22 @@ impl Responses for Toolcrib {
         &self,
         client: TurnOptions,
         id: ResponseId,
+        include: Include,
     ) -> BoxFuture<'_, Result<ShownResponse, ApiError>> {
         Box::pin(async move {
-            let segment = Segment::load(&self.reader(client.clone()), &id).await?;
-            let mut presenter = segment.presenter(self.shown_by(client))?;
+            let reader = self.reader(client.clone());
+            let segment = Segment::load(&reader, &id).await?;
+            let waiting = segment.waiting(&reader).await?;
+            let mut presenter = segment.presenter(self.shown_by(client), include)?;
             let mut events = segment.events(&mut presenter);
             let state = segment.state()?;
-            events.extend(presenter.rest(&state));
+            events.extend(presenter.rest(&state, &waiting));
             let mask = self.executor().mask();
             Ok(ShownResponse {
                 // A value may have become a secret since it was stored.
                 value: mask.value(presenter.value()),
                 is_background: segment.is_background()?,
-                goes_on: segment.is_tip() && presenter.goes_on(&state),
+                goes_on: segment.is_tip() && presenter.goes_on(&state, &waiting),
                 events,
             })
         })

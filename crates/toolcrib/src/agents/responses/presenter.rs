@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use toolcrib_agent::run::{AgentRun, FailureReason, Outcome, RunState};
-use toolcrib_agent::{AgentEvent, JournalEntry, RequestSettings};
+use toolcrib_agent::{AgentEvent, JournalEntry, JournalRow, RequestSettings, ShownEvents};
 use toolcrib_core::Turn;
 use toolcrib_core::events::Event;
 use toolcrib_core::suspension::{Suspension, SuspensionId, Waiting};
@@ -18,6 +18,12 @@ use toolcrib_wire::responses::{
 };
 
 use super::LABEL;
+
+/// More events than there can be between two rows: those of an answer of the largest size that is read.
+const UNRECORDED: u64 = 1 << 27;
+
+/// The event that ends an item.
+const ITEM_DONE: &str = "response.output_item.done";
 
 /// Shows a run as a response: live, and from its journal, where whole texts take the place of their pieces.
 pub(super) struct Presenter {
@@ -34,6 +40,10 @@ pub(super) struct Presenter {
     usage: Option<Usage>,
     /// Whether the client has seen a part of a call that is lost.
     is_broken: bool,
+    /// How many of the last row's events are shown before it is written, when it happens.
+    early: usize,
+    /// The numbers of the events that ended items and that no row records.
+    ends: Vec<u64>,
 }
 
 /// A call that the model made.
@@ -71,17 +81,19 @@ impl Presenter {
             calls: HashMap::new(),
             usage: None,
             is_broken: false,
+            early: 0,
+            ends: Vec::new(),
         }
     }
 
-    /// Whether a run in this state can go on if somebody works on it: it was interrupted, or waits for what others may
-    /// have decided by now.
-    pub(super) fn goes_on(&self, state: &AgentRun) -> bool {
+    /// Whether a run in this state, with these calls for somebody to decide on, can go on if somebody works on it: it was
+    /// interrupted, or waits for what others may have decided by now.
+    pub(super) fn goes_on(&self, state: &AgentRun, waiting: &[Suspension]) -> bool {
         match state.state() {
             RunState::InProgress | RunState::WaitingForSubtask => true,
             RunState::Paused => state.paused() == Some(SERVER_STOPPED),
             RunState::RequiresAction => {
-                state.waiting().next().is_some() && !self.turn.may_approve()
+                state.waiting().next().is_some() && (waiting.is_empty() || !self.turn.may_approve())
             }
             _ => false,
         }
@@ -95,6 +107,56 @@ impl Presenter {
                 self.calls.insert(id, ShownCall { call, kind, is_open: false });
             }
         }
+    }
+
+    fn count(&self) -> u64 {
+        self.writer.next_sequence_number()
+    }
+
+    /// What is shown so far, for the next row.
+    pub(super) fn shown(&mut self) -> ShownEvents {
+        ShownEvents { count: self.count(), ends: std::mem::take(&mut self.ends) }
+    }
+
+    /// Leaves out the numbers of events that a client may have seen and no row records.
+    pub(super) fn skip_unrecorded(&mut self) {
+        let next = self.count().saturating_add(UNRECORDED);
+        self.writer.set_next_sequence_number(next);
+    }
+
+    /// A row of the journal, shown again with the numbers that its events had.
+    pub(super) fn replayed(&mut self, row: &JournalRow) -> Vec<StreamEvent> {
+        let mut next = self.count();
+        if let Some(shown) = &row.shown {
+            self.ends.extend(&shown.ends);
+        }
+        self.early = 0;
+        let events = self.recorded(&row.entry, row.at.unix_millis() / 1_000);
+        let is_answer = matches!(row.entry, JournalEntry::ModelAnswered { .. });
+        let is_lost = matches!(row.entry, JournalEntry::ModelLost { .. });
+        let ends = if is_answer || is_lost { std::mem::take(&mut self.ends) } else { Vec::new() };
+        let mut numbers = Vec::with_capacity(events.len());
+        for end in ends {
+            let left = events.iter().skip(numbers.len());
+            let Some(last) = left.map(StreamEvent::name).position(|name| name == ITEM_DONE) else {
+                break;
+            };
+            let len = last as u64 + 1;
+            next = next.max((end + 1).saturating_sub(len));
+            numbers.extend(next..next + len);
+            next += len;
+        }
+        let rest = events.iter().skip(numbers.len());
+        let early =
+            if is_answer { rest.filter(|event| is_streamed(event)).count() } else { self.early };
+        let before = row.shown.as_ref().map(|shown| shown.count.saturating_sub(early as u64));
+        if numbers.len() < events.len() {
+            next = next.max(before.unwrap_or_default());
+        }
+        let left = (events.len() - numbers.len()) as u64;
+        numbers.extend(next..next + left);
+        self.writer.set_next_sequence_number(next + left);
+        events.into_iter().zip(numbers).map(|(event, number)| event.renumbered(number)).collect()
     }
 
     /// The first events.
@@ -123,7 +185,12 @@ impl Presenter {
     pub(super) fn event(&mut self, event: &AgentEvent<'_>, now: u64) -> Vec<StreamEvent> {
         match event {
             AgentEvent::Recorded { entry, .. } => self.recorded(entry, now),
-            AgentEvent::Model { event, .. } => self.said(event),
+            AgentEvent::Model { event, .. } => {
+                let events = self.said(event);
+                let ends = events.iter().filter(|event| event.name() == ITEM_DONE);
+                self.ends.extend(ends.map(StreamEvent::sequence_number));
+                events
+            }
             AgentEvent::Call { event, .. } => self.reported(event),
             _ => Vec::new(),
         }
@@ -249,7 +316,7 @@ impl Presenter {
         match entry {
             JournalEntry::ModelAnswered { items, usage, names, .. } => {
                 if let Some(usage) = usage {
-                    self.count(usage);
+                    self.add_usage(usage);
                 }
                 let mut events = self.writer.answered(items);
                 for item in items {
@@ -277,6 +344,7 @@ impl Presenter {
             JournalEntry::CallFinished { result, .. } => {
                 let id = result.call_id().clone();
                 let mut events = self.runs(&id);
+                self.early = events.len();
                 if self.calls.remove(&id).is_some() {
                     events.extend(sent(self.writer.complete_call(result)));
                 }
@@ -297,7 +365,7 @@ impl Presenter {
         }
     }
 
-    fn count(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         let all = self.usage.get_or_insert_default();
         all.input = all.input.saturating_add(usage.input);
         all.cached_input = all.cached_input.saturating_add(usage.cached_input);
@@ -335,8 +403,8 @@ impl Presenter {
         self.writer.fail(ResponseFailure::new(code, message), self.usage)
     }
 
-    /// What follows from where the run rests.
-    pub(super) fn rest(&mut self, state: &AgentRun) -> Vec<StreamEvent> {
+    /// What follows from where the run rests, with these calls for somebody to decide on.
+    pub(super) fn rest(&mut self, state: &AgentRun, waiting: &[Suspension]) -> Vec<StreamEvent> {
         if self.writer.is_over() || state.outcome().is_some() {
             return Vec::new();
         }
@@ -349,7 +417,8 @@ impl Presenter {
             };
         }
         if state.waiting().next().is_some() {
-            return self.waits(state, now);
+            // Sub-agents that nobody needs to decide on go on.
+            return if waiting.is_empty() { Vec::new() } else { self.waits(waiting, now) };
         }
         if state.handed_over().next().is_some() {
             return self.writer.complete(now, self.usage);
@@ -360,13 +429,13 @@ impl Presenter {
 
 impl Presenter {
     /// The run waits: the client is asked for what it may approve.
-    fn waits(&mut self, state: &AgentRun, now: u64) -> Vec<StreamEvent> {
+    fn waits(&mut self, waiting: &[Suspension], now: u64) -> Vec<StreamEvent> {
         let mut events = Vec::new();
-        let is_approval = |call: &&Suspension| matches!(call.waiting(), Waiting::Approval { .. });
+        let is_approval = |call: &Suspension| matches!(call.waiting(), Waiting::Approval { .. });
         // What is not kept cannot go on after a decision.
         let may_ask = self.is_stored && self.turn.may_approve();
-        if may_ask && state.waiting().all(|call| is_approval(&call)) {
-            for call in state.waiting() {
+        if may_ask && waiting.iter().all(is_approval) {
+            for call in waiting {
                 let (id, arguments) = (approval_id(call.id()), call.shown().arguments.to_string());
                 events.extend(self.writer.request_approval(&id, LABEL, call.tool(), &arguments));
             }
@@ -375,6 +444,16 @@ impl Presenter {
             events = self.writer.incomplete("approval_pending", self.usage);
         }
         events
+    }
+}
+
+/// Whether an event of a whole answer is shown while the answer is written, when it happens.
+fn is_streamed(event: &StreamEvent) -> bool {
+    match event.name() {
+        // A command for the client's shell is shown when it is whole.
+        "response.output_item.added" => !event.json().contains("\"type\":\"local_shell_call\""),
+        "response.custom_tool_call_input.delta" => false,
+        name => matches!(name.rsplit('.').next(), Some("added" | "delta")),
     }
 }
 

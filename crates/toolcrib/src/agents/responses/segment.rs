@@ -5,9 +5,10 @@ use toolcrib_agent::run::AgentRun;
 use toolcrib_agent::{Agent, ClientRequest, JournalEntry, JournalRow};
 use toolcrib_core::Turn;
 use toolcrib_core::run::Seq;
+use toolcrib_core::suspension::Suspension;
 use toolcrib_http::ResponseId;
 use toolcrib_wire::api::{ApiError, StreamEvent};
-use toolcrib_wire::responses::{Dialect, ResponseRequest};
+use toolcrib_wire::responses::{Dialect, Include, ResponseRequest};
 
 use super::presenter::Presenter;
 use super::{fault, of_run};
@@ -22,6 +23,12 @@ const INPUT: &str = "input";
 /// What is kept of a request beside what the run needs: the request itself, and its input as it is listed.
 pub(super) fn note(request: &Value, input: &[Value]) -> Value {
     serde_json::json!({REQUEST: request, INPUT: input})
+}
+
+/// The note of a request that has the same wishes and another input.
+pub(super) fn with_input(mut note: Value, input: Vec<Value>) -> Value {
+    note[INPUT] = input.into();
+    note
 }
 
 /// A response in the journal of its run.
@@ -76,6 +83,20 @@ impl Segment {
         matches!(self.next, Some((_, false)))
     }
 
+    /// The response after this one in the same run.
+    pub(super) fn next(&self) -> Option<ResponseId> {
+        self.next.map(|(row, _)| ResponseId { run: self.id.run.clone(), row })
+    }
+
+    /// The calls for somebody to decide on at the end of the response, also those of sub-agents.
+    pub(super) async fn waiting(&self, agent: &Agent) -> Result<Vec<Suspension>, ApiError> {
+        if self.is_tip() && self.state()?.waiting().next().is_some() {
+            let report = agent.load(&self.id.run).await.map_err(|error| of_run(&self.id, error))?;
+            return Ok(report.waiting().cloned().collect());
+        }
+        Ok(Vec::new())
+    }
+
     /// The run at the end of the response.
     pub(super) fn state(&self) -> Result<AgentRun, ApiError> {
         AgentRun::fold(self.rows.iter().map(|(_, row)| row.clone()))
@@ -106,13 +127,19 @@ impl Segment {
         note.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    /// What shows the response, from its beginning.
-    pub(super) fn presenter(&self, shown_by: (Turn, Dialect)) -> Result<Presenter, ApiError> {
+    /// What shows the response, from its beginning, with what the request wants to see and what else is wanted now.
+    pub(super) fn presenter(
+        &self,
+        shown_by: (Turn, Dialect),
+        include: Include,
+    ) -> Result<Presenter, ApiError> {
         let Some((row, request)) = self.request_row() else {
             return Err(ApiError::response_not_found(&self.id.to_string()));
         };
         let created_at = row.at.unix_millis() / 1_000;
-        Ok(Presenter::new(&self.id, created_at, &self.request()?, &request.settings, shown_by))
+        let mut asked = self.request()?;
+        asked.include = asked.include.and(include);
+        Ok(Presenter::new(&self.id, created_at, &asked, &request.settings, shown_by))
     }
 
     /// The events that the rows make.
@@ -124,7 +151,7 @@ impl Segment {
         }
         let own = self.rows.iter().filter(|(seq, _)| *seq > self.id.row);
         for (_, row) in own {
-            events.extend(presenter.recorded(&row.entry, row.at.unix_millis() / 1_000));
+            events.extend(presenter.replayed(row));
         }
         events
     }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::Reply as ModelReply;
 
-use super::responses::{MODEL, served};
-use super::served::{ADA, EVE, by, post, with_tokens};
+use super::{MODEL, served};
+use crate::agents::served::{ADA, EVE, by, post, with_tokens};
 use crate::harness::http::Http;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,9 +6,9 @@ use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::{ModelServer, Reply as ModelReply};
 use toolcrib_testkit::served::{Dialect, check_compaction, check_response, check_stream};
 
-use super::harness::crib;
-use super::responses::MODEL;
-use super::served::post;
+use super::MODEL;
+use crate::agents::harness::crib;
+use crate::agents::served::post;
 use crate::harness::crib::Crib;
 use crate::harness::http::Http;
 

@@ -4,6 +4,7 @@ mod approved;
 mod attachments;
 mod figures;
 mod following;
+mod following_on;
 mod harness;
 mod listing;
 mod owners;

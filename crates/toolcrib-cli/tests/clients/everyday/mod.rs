@@ -33,7 +33,7 @@ const UPSTREAM: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-mcp/tests/mcp/upstream/server.py");
 
 const TOOLS: &str = concat!(
-    include_str!("../greet.yaml"),
+    include_str!("../../greet.yaml"),
     r#"
   - name: fail
     description: Fail.

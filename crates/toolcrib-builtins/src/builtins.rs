@@ -53,7 +53,7 @@ pub struct Builtins {
 struct Families {
     crates: Vec<&'static str>,
     lend: Vec<Arc<dyn Fn(Services) -> Services + Send + Sync>>,
-    unavailable: Vec<(&'static str, &'static str)>,
+    left_out: Vec<&'static str>,
 }
 
 impl fmt::Debug for Families {
@@ -130,10 +130,10 @@ impl Builtins {
         self
     }
 
-    /// Makes a tool of a [family](Self::family) unavailable for this reason: what it needs is not configured.
+    /// Leaves a tool of a [family](Self::family) out: what it works on is not configured.
     #[must_use]
-    pub fn family_unavailable(mut self, tool: &'static str, reason: &'static str) -> Self {
-        self.families.unavailable.push((tool, reason));
+    pub fn without_family_tool(mut self, tool: &'static str) -> Self {
+        self.families.left_out.push(tool);
         self
     }
 
@@ -174,9 +174,8 @@ impl Builtins {
         if !self.crates().any(|krate| tool.krate == krate) {
             return Some(entry);
         }
-        let mut reasons = self.families.unavailable.iter();
-        if let Some((_, reason)) = reasons.find(|(name, _)| *name == tool.name) {
-            return Some(entry.unavailable(*reason));
+        if self.families.left_out.contains(&tool.name) {
+            return None;
         }
         #[cfg(any(feature = "files", feature = "python", feature = "shell"))]
         let entry = self.requiring_project_id(entry);

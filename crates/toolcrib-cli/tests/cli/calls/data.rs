@@ -25,3 +25,20 @@ fn data_files_are_queried_in_a_process_of_the_program() {
     let large = crib.run(&[&arguments[..], &["--ctx", "project_id=one"]].concat()).json();
     assert!(large.to_string().contains("data_analysis.max_input"), "{large}");
 }
+
+#[test]
+fn tools_of_databases_are_offered_once_a_database_is_configured() {
+    let crib = Crib::new(&[]);
+    assert!(!crib.run(&["list", "--all"]).stdout.contains("db_query"));
+    std::fs::write(crib.path().join("notes.db"), "").expect("an empty database");
+    let path = crib.path().join("notes.db");
+    crib.config(&format!("databases: {{notes: {{url: 'sqlite:{}'}}}}\n", path.display()));
+    let run = crib.run(&["call", "db_query", "sql=SELECT 6 * 7 AS answer"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(0), "answer\n------\n    42\n[1 row]\n"),
+        "{run:?}"
+    );
+    let described = crib.run(&["call", "describe_database"]);
+    assert_eq!(described.stdout, "SQLite, 0 tables and views\n", "{described:?}");
+}

@@ -53,9 +53,8 @@ impl Config {
         if !none {
             return builtins;
         }
-        ["db_query", "describe_database"].into_iter().fold(builtins, |builtins, tool| {
-            builtins
-                .family_unavailable(tool, "needs a database: `databases` of the config names none")
-        })
+        ["db_query", "describe_database"]
+            .into_iter()
+            .fold(builtins, toolcrib_builtins::Builtins::without_family_tool)
     }
 }

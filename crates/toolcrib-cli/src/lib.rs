@@ -33,6 +33,8 @@ use std::process::ExitCode;
 
 // Links the built-in native tools: a crate that is not used registers nothing.
 use toolcrib_builtins as _;
+#[cfg(feature = "crawler")]
+use toolcrib_web as _;
 
 pub use exit::Exit;
 

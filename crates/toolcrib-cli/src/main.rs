@@ -14,6 +14,8 @@ use {
 
 #[cfg(feature = "otlp")]
 use toolcrib_otlp as _;
+#[cfg(feature = "crawler")]
+use toolcrib_web as _;
 
 fn main() -> std::process::ExitCode {
     toolcrib_cli::main()

@@ -50,6 +50,8 @@ pub use toolcrib_mcp as mcp;
 #[cfg(feature = "manifests")]
 pub use toolcrib_runners as runners;
 pub use toolcrib_tool as tool;
+#[cfg(feature = "crawler")]
+pub use toolcrib_web as web;
 #[cfg(feature = "wire")]
 pub use toolcrib_wire as wire;
 

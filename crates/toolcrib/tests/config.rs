@@ -1,7 +1,7 @@
 //! The shipped `config.yml` is the defaults, written down.
-#![cfg(all(feature = "agent", feature = "http"))]
+#![cfg(all(feature = "agent", feature = "crawler", feature = "http"))]
 #![cfg_attr(
-    all(feature = "agent", feature = "http"),
+    all(feature = "agent", feature = "crawler", feature = "http"),
     expect(clippy::expect_used, reason = "a test that cannot be set up fails")
 )]
 
@@ -64,6 +64,7 @@ fn every_example_in_the_shipped_config_is_right() {
             "projects",
             "paths",
             "builtins",
+            "web",
             "databases",
             "server"
         ]

@@ -25,3 +25,6 @@ use {
     comfy_table as _, similar as _, terminal_size as _, toolcrib_builtins as _, toolcrib_cli as _,
     toolcrib_sandbox as _, tracing as _, tracing_subscriber as _,
 };
+
+#[cfg(feature = "crawler")]
+use toolcrib_web as _;

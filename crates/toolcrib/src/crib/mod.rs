@@ -4,6 +4,8 @@ mod builder;
 mod error;
 #[cfg(feature = "builtins")]
 mod offered_builtins;
+#[cfg(feature = "crawler")]
+mod offered_web;
 mod refreshing;
 #[cfg(test)]
 mod tests;

@@ -4,12 +4,17 @@ use toolcrib_builtins::Builtins;
 use toolcrib_core::Pattern;
 #[cfg(all(unix, feature = "manifests"))]
 use toolcrib_core::{Registry, RegistryError};
-use toolcrib_tool::{DefinitionError, ToolEntry, native_tools};
+use toolcrib_tool::{DefinitionError, Services, ToolEntry, native_tools};
+
+#[cfg(feature = "crawler")]
+use super::offered_web::{self, OfferedWeb};
 
 /// The inputs of the built-in tools.
 #[derive(Debug, Clone)]
 pub(crate) struct OfferedBuiltins {
     pub(crate) builtins: Builtins,
+    #[cfg(feature = "crawler")]
+    pub(crate) web: OfferedWeb,
     /// Whether linked-in tools are offered at all.
     pub(crate) native: bool,
 }
@@ -24,7 +29,9 @@ impl OfferedBuiltins {
         let is_enabled = |name: &str| {
             enabled.is_none_or(|enabled| enabled.iter().any(|pattern| pattern.matches(name)))
         };
-        let own = native_tools().into_iter().filter(|tool| self.has(tool.krate));
+        let own = native_tools()
+            .into_iter()
+            .filter(|tool| self.builtins.crates().any(|own| own == tool.krate));
         let mut entries = Vec::new();
         for tool in own.filter(|_| self.native) {
             let exposed = self.builtins.expose(tool, tool.entry()?);
@@ -39,6 +46,8 @@ impl OfferedBuiltins {
         enabled: Option<&[Pattern]>,
     ) -> Result<Vec<ToolEntry>, DefinitionError> {
         let mut entries = self.entries(enabled)?;
+        #[cfg(feature = "crawler")]
+        entries.extend(self.web.entries(&self.web.service.settings(), enabled, self.native)?);
         for tool in native_tools().into_iter().filter(|tool| !self.has(tool.krate)) {
             entries.push(tool.entry()?);
         }
@@ -59,14 +68,29 @@ impl OfferedBuiltins {
         Ok(())
     }
 
+    /// Adds the services that the tools need to those of a host.
+    pub(crate) fn lend(&self, services: Services) -> Services {
+        let services = self.builtins.lend(services);
+        #[cfg(feature = "crawler")]
+        let services = services.with(std::sync::Arc::clone(&self.web.service));
+        services
+    }
+
     /// Whether the linked tools of this crate are built-in tools.
     pub(crate) fn has(&self, krate: &str) -> bool {
+        #[cfg(feature = "crawler")]
+        if krate == toolcrib_web::CRATE {
+            return true;
+        }
         self.builtins.crates().any(|own| own == krate)
     }
 
     /// The names of all built-in tools, enabled or not.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = self.entries(None).unwrap_or_default();
-        entries.iter().map(|entry| entry.name().to_owned()).collect()
+        let names = entries.iter().map(|entry| entry.name().to_owned());
+        #[cfg(feature = "crawler")]
+        let names = names.chain(offered_web::names());
+        names.collect()
     }
 }

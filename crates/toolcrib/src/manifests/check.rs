@@ -77,6 +77,8 @@ pub fn check(
     let builder = Toolcrib::builder().native_tools().entries(names);
     #[cfg(feature = "builtins")]
     let builder = builder.builtins(config.builtin_tools());
+    #[cfg(feature = "crawler")]
+    let builder = builder.web(config.web_settings());
     let crib = builder.build()?;
     let snapshot = crib.executor().registry().snapshot();
     let shadowed = snapshot.conflicts().to_vec();

@@ -51,6 +51,8 @@ pub(crate) use builtins::lend_secrets;
 pub use builtins::{Bash, Builtins, CodeExecution, ExtraModules, Paths, Timeouts};
 #[cfg(feature = "databases")]
 pub use builtins::{DataAnalysis, DatabaseEntry, DatabaseUrl, DbQuery};
+#[cfg(feature = "crawler")]
+pub use builtins::{Images, Network, SearchEntry, Web};
 pub use calls::{Approval, Breaker, Cache, Executor, Output};
 #[cfg(all(unix, feature = "manifests"))]
 pub use findings::ConfigFinding;
@@ -123,6 +125,12 @@ pub struct Config {
     /// Limits of `db_query`.
     #[cfg(feature = "databases")]
     pub db_query: DbQuery,
+    /// The web tools.
+    #[cfg(feature = "crawler")]
+    pub web: Web,
+    /// The pictures that `image_generate` makes.
+    #[cfg(feature = "crawler")]
+    pub images: Images,
     /// Values for `${secret.name}` in manifests. They are masked in all output of calls.
     #[schemars(extend("writeOnly" = true))]
     pub secrets: BTreeMap<String, SecretSource>,

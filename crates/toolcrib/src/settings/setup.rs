@@ -85,6 +85,8 @@ impl ToolcribBuilder {
         let this = self;
         #[cfg(feature = "agent")]
         let this = this.agents(config);
+        #[cfg(feature = "crawler")]
+        let this = this.web(config.web_settings());
         let builder = this
             .own_places(config.own_places())
             .working_folders(config.working_folders())

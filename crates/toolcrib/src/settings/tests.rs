@@ -39,7 +39,8 @@ fn settings_of_calls_reach_the_executor() {
 }
 
 /// The keys in which zero has a meaning, which `config.yml` explains.
-const ZERO_MEANS_SOMETHING: [&str; 3] = ["executor.max_queue", "mcp.tasks.after", "mcp.tasks.max"];
+const ZERO_MEANS_SOMETHING: [&str; 4] =
+    ["executor.max_queue", "images.partial_images", "mcp.tasks.after", "mcp.tasks.max"];
 
 #[test]
 fn a_limit_of_zero_is_refused_where_it_is_read_whatever_its_key() {

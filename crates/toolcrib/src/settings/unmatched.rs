@@ -97,6 +97,11 @@ impl Toolcrib {
             found.extend(config.unmatched_of_agents(&self.secrets));
             found.extend(config.unencrypted_providers());
         }
+        #[cfg(all(unix, feature = "crawler"))]
+        {
+            found.extend(config.unmatched_of_web(&self.secrets));
+            found.extend(config.unencrypted_searches());
+        }
         for (at, entry) in config.registry.allow_override.iter().enumerate() {
             if !known.overrides.contains(entry) && !known.is_of_upstream(entry) {
                 let missing = known.missing_override(entry);

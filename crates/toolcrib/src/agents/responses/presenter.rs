@@ -6,10 +6,10 @@ use serde_json::Value;
 use toolcrib_agent::run::{AgentRun, FailureReason, Outcome, RunState};
 use toolcrib_agent::{AgentEvent, JournalEntry, JournalRow, RequestSettings, ShownEvents};
 use toolcrib_core::Turn;
-use toolcrib_core::events::Event;
+use toolcrib_core::events::{Event, Payload};
 use toolcrib_core::suspension::{Suspension, SuspensionId, Waiting};
 use toolcrib_http::{ResponseId, SERVER_STOPPED};
-use toolcrib_tool::{CallId, LOCAL_SHELL, ToolCall};
+use toolcrib_tool::{CallId, Content, LOCAL_SHELL, ToolCall};
 use toolcrib_wire::api::StreamEvent;
 use toolcrib_wire::model::{ModelCall, ModelEvent, Usage, View};
 use toolcrib_wire::responses::{
@@ -293,7 +293,14 @@ impl Presenter {
         match event.call_id() {
             Some(id) if is_at_work => {
                 let id = id.clone();
-                self.runs(&id)
+                let mut events = self.runs(&id);
+                let is_picture = |shown: &ShownCall| shown.kind == CallKind::ImageGeneration;
+                if let Payload::Output(Content::Image { data, .. }) = event.payload()
+                    && self.calls.get(&id).is_some_and(is_picture)
+                {
+                    events.extend(sent(self.writer.partial_image(&id, data)));
+                }
+                events
             }
             _ => Vec::new(),
         }

@@ -19,6 +19,8 @@ use super::{Outputs, ToolcribBuilder};
 use crate::control_plane::ControlPlaneKeeper;
 #[cfg(feature = "builtins")]
 use crate::crib::offered_builtins::OfferedBuiltins;
+#[cfg(feature = "crawler")]
+use crate::crib::offered_web::OfferedWeb;
 use crate::crib::refreshing::Refreshing;
 use crate::crib::{BuildError, Toolcrib};
 #[cfg(all(feature = "manifests", feature = "mcp"))]
@@ -44,16 +46,15 @@ impl ToolcribBuilder {
         #[cfg(feature = "manifests")]
         let keeper = self.keeper();
         #[cfg(feature = "builtins")]
-        let builtins = self.lending_builtins();
-        #[cfg(all(feature = "manifests", feature = "builtins"))]
-        let builtins = builtins.control_plane(keeper.plane());
+        let offered = self.offered(
+            #[cfg(feature = "manifests")]
+            &keeper,
+        );
         let mut registry = RegistryBuilder::new().allow_override(self.allow_override);
         let host_reads = self.entries.iter().any(reads_outputs);
         let spill = self.outputs.store(host_reads);
         // It comes before linked-in tools, because truncated outputs name this tool.
         let mut entries = core_entries(spill.as_ref().filter(|_| !host_reads), self.meta);
-        #[cfg(feature = "builtins")]
-        let offered = OfferedBuiltins { builtins: builtins.clone(), native: self.native };
         if self.native {
             #[cfg(feature = "builtins")]
             entries.extend(offered.all(self.enabled_builtins.as_deref())?);
@@ -109,9 +110,9 @@ impl ToolcribBuilder {
             refreshing,
             context: self.context,
             #[cfg(feature = "builtins")]
-            offered_builtins: offered,
+            services: offered.lend(self.services),
             #[cfg(feature = "builtins")]
-            services: builtins.lend(self.services),
+            offered_builtins: offered,
             #[cfg(not(feature = "builtins"))]
             services: self.services,
             toolsets: Arc::new(RwLock::new(self.toolsets)),
@@ -150,6 +151,25 @@ fn declared_upstreams(
     #[cfg(feature = "manifests")]
     let own = own.map(|own| own.control_plane(keeper.plane()));
     DeclaredUpstreams::new(own.collect())
+}
+
+#[cfg(feature = "builtins")]
+impl ToolcribBuilder {
+    /// The built-in tools with their settings.
+    fn offered(
+        &self,
+        #[cfg(feature = "manifests")] keeper: &ControlPlaneKeeper,
+    ) -> OfferedBuiltins {
+        let builtins = self.lending_builtins();
+        #[cfg(feature = "manifests")]
+        let builtins = builtins.control_plane(keeper.plane());
+        OfferedBuiltins {
+            builtins,
+            #[cfg(feature = "crawler")]
+            web: OfferedWeb::new(self.web.clone(), &self.secrets),
+            native: self.native,
+        }
+    }
 }
 
 /// The names of other MCP servers, prompts and resources that files declare.

@@ -87,6 +87,8 @@ pub struct ToolcribBuilder {
     builtins: toolcrib_builtins::Builtins,
     #[cfg(feature = "builtins")]
     enabled_builtins: Option<Vec<toolcrib_core::Pattern>>,
+    #[cfg(feature = "crawler")]
+    web: toolcrib_web::WebSettings,
     toolsets: BTreeMap<String, Toolset>,
     runs: Option<Arc<dyn Journal>>,
     #[cfg(feature = "agent")]
@@ -267,6 +269,15 @@ impl ToolcribBuilder {
     #[must_use]
     pub fn builtins(mut self, builtins: toolcrib_builtins::Builtins) -> Self {
         self.builtins = builtins;
+        self
+    }
+
+    /// Sets how the web tools work. Default: pages of the public internet are fetched, and there is no search and no
+    /// pictures. API keys are taken from the crib's [`secrets`](Self::secrets).
+    #[cfg(feature = "crawler")]
+    #[must_use]
+    pub fn web(mut self, settings: toolcrib_web::WebSettings) -> Self {
+        self.web = settings;
         self
     }
 

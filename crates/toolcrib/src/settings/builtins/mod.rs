@@ -5,6 +5,8 @@ mod code_execution;
 mod data_analysis;
 #[cfg(feature = "databases")]
 mod databases;
+#[cfg(feature = "crawler")]
+mod web;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,6 +27,8 @@ pub use data_analysis::DataAnalysis;
 pub(crate) use databases::lend_secrets;
 #[cfg(feature = "databases")]
 pub use databases::{DatabaseEntry, DatabaseUrl, DbQuery};
+#[cfg(feature = "crawler")]
+pub use web::{Images, Network, SearchEntry, Web};
 
 /// The built-in tools.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

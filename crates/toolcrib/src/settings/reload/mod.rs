@@ -1,5 +1,8 @@
 //! Reloads the config of a running crib, and applies the changes that do not need a restart.
 
+#[cfg(feature = "crawler")]
+mod web;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +19,7 @@ use crate::settings::Config;
 ///
 /// The environment variables of secrets are read once, at the start, and are then removed from the environment. A
 /// secret that gets such a source, or had one, therefore needs a restart although `secrets` is listed here.
-const LIVE_KEYS: [&str; 24] = [
+const LIVE_KEYS: [&str; 26] = [
     "agent",
     "agents",
     "approval.timeout",
@@ -27,6 +30,7 @@ const LIVE_KEYS: [&str; 24] = [
     "executor.max_concurrency",
     "executor.max_timeout",
     "executor.tool_timeout",
+    "images",
     "manifests.trusted",
     "output",
     "policy",
@@ -41,6 +45,7 @@ const LIVE_KEYS: [&str; 24] = [
     "state.keep",
     "sub_agent",
     "toolsets",
+    "web",
 ];
 
 /// The result of a config reload.
@@ -113,7 +118,7 @@ impl Toolcrib {
     /// started, as `read` returns it.
     ///
     /// These settings then take effect: policy, toolsets, limits of calls and of output, secrets in files, folders and
-    /// commands, enabled built-in tools, trusted manifests, the clients of the HTTP API, and providers and agents, for
+    /// commands, enabled built-in tools, the web tools, trusted manifests, the clients of the HTTP API, and providers and agents, for
     /// runs that begin or continue afterwards. Other settings need a restart. Running calls, and those that wait for approval, keep the settings they started with.
     pub fn follow_config(
         &self,
@@ -253,6 +258,8 @@ impl FollowedConfig {
 
         #[cfg(feature = "builtins")]
         let builtins = admitted_builtins(crib, config)?;
+        #[cfg(feature = "crawler")]
+        let web = crib.web_entries(config)?;
         if changed.iter().any(|key| key.starts_with("secret")) {
             crib.replace_secret_sources(config.secret_sources(), in_variable)
                 .map_err(|error| format!("secrets: {error}"))?;
@@ -263,6 +270,9 @@ impl FollowedConfig {
                 .replace(crib.executor().registry(), &builtins)
                 .map_err(|error| format!("builtins.enabled: {error}"))?;
         }
+
+        #[cfg(feature = "crawler")]
+        crib.apply_web(config, web, &changed)?;
 
         // Nothing fails from here on.
         crib.executor().replace_limits(&config.executor_config());

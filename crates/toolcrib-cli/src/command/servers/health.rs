@@ -72,7 +72,9 @@ pub(in crate::command) fn run(options: &Options, own: &HealthOptions) -> anyhow:
 
 /// The numbers that need somebody, such as `files_stale 1`.
 fn notable(body: &Value) -> String {
-    const GOOD: [&str; 5] = ["generation", "tools", "files_live", "upstreams_connected", "status"];
+    // Tools that nobody configured are unavailable on a healthy server, too.
+    const GOOD: [&str; 6] =
+        ["generation", "tools", "unavailable", "files_live", "upstreams_connected", "status"];
     let numbers = body.as_object().into_iter().flatten();
     let wrong = numbers.filter(|(name, value)| {
         !GOOD.contains(&name.as_str()) && value.as_u64().is_some_and(|number| number > 0)
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn only_numbers_that_need_somebody_are_named() {
-        let body = json!({"status": "degraded", "tools": 3, "files_stale": 1, "audit_down": 0});
+        let body = json!({"status": "degraded", "tools": 3, "unavailable": 2, "files_stale": 1, "audit_down": 0});
         assert_eq!(notable(&body), " (files_stale 1)");
     }
 }

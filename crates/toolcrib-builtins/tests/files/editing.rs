@@ -126,7 +126,7 @@ async fn several_edits_are_made_all_or_none() {
     let crib = Crib::new(&[("a.js", text.as_bytes())]);
     let edits = json!([
         {"source_text": "let a = 1;", "target_text": "// a\nconst a = 1;"},
-        {"source_text": "const a = 1;\n  let b = 2;", "target_text": "const a = 1;\n  const b = 2;"},
+        {"source_text": "  const a = 1;\n  let b = 2;", "target_text": "  const a = 1;\n  const b = 2;"},
         {"source_text": "use();", "target_text": "use(a);", "near_line": 3},
         {"source_text": "const", "target_text": "var", "replace_all": true},
     ]);

@@ -145,6 +145,11 @@ impl Client {
         self.entitlement.has(right)
     }
 
+    /// What it may do, while its entry does not change.
+    pub(crate) fn entitlement(&self) -> &Entitlement {
+        &self.entitlement
+    }
+
     /// The holder of its token, and the token.
     fn holder(&self) -> (&str, &Value) {
         let own = &self.settings_value["own"]["hash"];

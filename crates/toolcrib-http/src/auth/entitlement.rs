@@ -87,6 +87,34 @@ impl Entitlement {
             && self.turn.own_toolset() == other.turn.own_toolset()
     }
 
+    /// Whether its holder may make all calls of the other's holder, and in the same way. Only then may the one tell what
+    /// the other works on what to do.
+    pub(crate) fn allows_calls_of(&self, other: &Self) -> bool {
+        let toolset = self.turn.own_toolset();
+        self.has(Right::Call)
+            && (self.has_no_rules() || self.rules == other.rules)
+            && (toolset.is_none() || toolset == other.turn.own_toolset())
+            && self.injected() == other.injected()
+    }
+
+    /// Whether nothing but the server's own settings limits or changes its calls.
+    pub(crate) fn allows_every_call(&self) -> bool {
+        self.has(Right::Call)
+            && self.has_no_rules()
+            && self.turn.own_toolset().is_none()
+            && self.injected().is_empty()
+    }
+
+    fn has_no_rules(&self) -> bool {
+        self.rules == json!(Policy::default())
+    }
+
+    /// The context values of its own, without those that name whose calls they are.
+    fn injected(&self) -> Vec<(&String, &Value)> {
+        let own = self.context.as_object().into_iter().flatten();
+        own.filter(|(name, _)| !["user", "tenant"].contains(&name.as_str())).collect()
+    }
+
     /// Whether the other entitlement includes every right of this one.
     pub(crate) fn is_covered_by(&self, other: &Self) -> bool {
         self.rights.iter().flatten().all(|right| other.has(*right))
@@ -169,6 +197,11 @@ impl AdmittedRequest {
         CURRENT.try_with(Self::clone).ok()
     }
 
+    /// What the client was entitled to when the request was admitted.
+    pub(crate) fn admitted_with(&self) -> &Arc<Entitlement> {
+        &self.admitted_with
+    }
+
     /// Runs calls in a turn. When the request may not continue, running calls are cancelled and
     /// calls that have not started never start; the work ends with what is known of each.
     pub(crate) async fn withdraw_if_ended<T>(turn: &Turn, work: impl Future<Output = T>) -> T {
@@ -222,7 +255,7 @@ impl AdmittedRequest {
     /// any narrowing counts.
     fn may_still_call(&self, now: &Entitlement) -> bool {
         let admitted_with = &*self.admitted_with;
-        let same_rules = now.rules == admitted_with.rules || now.rules == json!(Policy::default());
+        let same_rules = now.has_no_rules() || now.rules == admitted_with.rules;
         let toolset = now.turn.own_toolset();
         let has_tool =
             |tool: &Arc<str>| now.executor.turn(now.turn.clone()).describe(tool).is_some();

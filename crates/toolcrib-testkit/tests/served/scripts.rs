@@ -266,7 +266,7 @@ fn play(writer: &mut ResponseWriter, step: &Step) -> Vec<StreamEvent> {
         ),
         Step::AskApproval => {
             let id = format!("mcpr_{}", writer.next_sequence_number());
-            writer.request_approval(&id, "files", "write", "{}")
+            writer.request_approval(&id, "files", "write", "{}", "write: it changes files")
         }
         Step::Compaction => {
             writer.item(json!({"type": "compaction", "encrypted_content": "sealed"}))

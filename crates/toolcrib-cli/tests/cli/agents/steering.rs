@@ -5,7 +5,7 @@ use toolcrib::wire::model::Wire;
 use toolcrib_testkit::model_server::Reply;
 
 use super::harness::{KEY, served};
-use super::served::{path, post, until, wait_for};
+use super::served::{ADA, EVE, by, path, post, until, wait_for, with_tokens};
 use crate::harness::connection::Connection;
 use crate::harness::http::Http;
 
@@ -111,4 +111,37 @@ async fn input_and_the_end_of_a_run_at_the_same_moment_lose_nothing() {
     assert!(stored.iter().all(|said| last.contains(said)), "{stored:?}: {last}");
     assert!(!refused.iter().any(|said| last.contains(said)), "{refused:?}: {last}");
     assert_eq!(model.violations(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_tells_a_run_at_work_nothing_that_it_may_not_do_itself() {
+    let replies = [Reply::call("nap", json!({})), Reply::text("Well slept.")];
+    let (model, crib) = served(Wire::Responses, replies).await;
+    with_tokens(
+        &crib,
+        "ada: {HASH, rights: [call]}, \
+         eve: {HASH, rights: [call], context: {user: ada}, policy: {rules: [{tool: note, action: deny}]}}",
+    );
+    let (first, second) = (Http::start(&crib, ""), Http::start(&crib, ""));
+    let start = json!({"input": "Sleep.", "background": true});
+    let run = by(&first, ADA, "POST /v1/runs", Some(&start)).json();
+    let steer = format!("POST {}/steer", path(&run));
+    wait_for(&crib, "began");
+    let input = json!({"input": "Note x."});
+    for server in [&first, &second] {
+        let refused = by(server, EVE, &steer, Some(&input));
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        assert!(refused.body.contains("may do there what this client may not"), "{}", refused.body);
+    }
+    for server in [&first, &second] {
+        let told = by(server, ADA, &steer, Some(&json!({"input": "Sleep well."})));
+        assert_eq!(told.status, 200, "{}", told.body);
+    }
+    std::fs::write(crib.path().join("awake"), "").expect("a file");
+    let shown = format!("GET {}", path(&run));
+    let is_over = |_: &usize| by(&first, ADA, &shown, None).json()["status"] == "completed";
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!((0..400).inspect(|_| pause()).any(|tried| is_over(&tried)), "it ends");
+    let asked = &model.requests()[1].text;
+    assert!(asked.contains("Sleep well.") && !asked.contains("Note x."), "{asked}");
 }

@@ -44,7 +44,7 @@ fn servers_their_tools_prompts_and_resources_are_accepted_like_tools() {
     added      upstream notes of manifest:tools.d/servers.yaml
     added      prompt review of manifest:tools.d/guide.yaml
     added      resource notes://today of manifest:tools.d/guide.yaml
-    toolcrib.lock written: 16 tools, 1 upstream, 1 prompt, 1 resource, 19 changes
+    toolcrib.lock written: 18 tools, 1 upstream, 1 prompt, 1 resource, 21 changes
     ");
     assert_eq!(crib.run(&["lock", "--check", "--connect"]).code, Some(0));
     let lock = fs::read_to_string(crib.path().join("toolcrib.lock")).expect("it was written");
@@ -117,7 +117,7 @@ fn what_was_not_accepted_of_a_file_is_neither_started_nor_offered() {
     changed    upstream notes of manifest:tools.d/servers.yaml: command
     changed    prompt review of manifest:tools.d/guide.yaml: messages
     changed    resource notes://today of manifest:tools.d/guide.yaml: text
-    toolcrib.lock written: 16 tools, 1 upstream, 1 prompt, 1 resource, 3 changes
+    toolcrib.lock written: 18 tools, 1 upstream, 1 prompt, 1 resource, 3 changes
     ");
     assert!(crib.run(&["list", "--connect"]).stdout.contains("PROMPT"));
 }
@@ -141,7 +141,7 @@ fn a_missing_server_keeps_its_lock_entries() {
     assert_snapshot!(own(&crib.run(&["lock", "--offline"]).stdout), @"
     removed    notes_get of upstream:notes: nobody declares it
     removed    upstream notes of manifest:tools.d/servers.yaml: nobody declares it
-    toolcrib.lock written: 15 tools, 1 prompt, 1 resource, 2 changes
+    toolcrib.lock written: 17 tools, 1 prompt, 1 resource, 2 changes
     ");
 }
 

@@ -417,6 +417,8 @@ fn answers_of_a_running_server_are_as_its_document_says() {
         ("POST /v1/responses/resp_1/cancel", "/v1/responses/{id}/cancel", &none),
         ("GET /v1/responses/resp_1/input_items", "/v1/responses/{id}/input_items", &none),
         ("DELETE /v1/responses/resp_1", "/v1/responses/{id}", &none),
+        ("POST /v1/responses/compact", "/v1/responses/compact", &input),
+        ("POST /v1/responses/input_tokens", "/v1/responses/input_tokens", &input),
         ("POST /v1/chat/completions", "/v1/chat/completions", &input),
         ("GET /v1/models", "/v1/models", &none),
         ("GET /v1/stats", "/v1/stats", &none),

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_core::run::RunId;
 
 use crate::api::problem::Problem;
+use crate::auth::entitlement::{AdmittedRequest, Entitlement};
 use crate::{AgentRunError, AgentRunEvent, AgentRunFollowers, AgentRunInput};
 
 /// How many events clients may be behind before they miss some.
@@ -23,6 +24,8 @@ pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, ActiveRun>>>);
 pub(in crate::api) struct ActiveRun {
     said: mpsc::UnboundedSender<AgentRunInput>,
     events: broadcast::Sender<AgentRunEvent>,
+    /// Of the client that works on it, with whose tools, rules and values.
+    worker: Option<Arc<Entitlement>>,
     /// Cancels the run.
     pub(in crate::api) cancel: CancellationToken,
     /// Cancelled when the work has ended.
@@ -39,6 +42,14 @@ pub(in crate::api) struct Work {
 }
 
 impl ActiveRun {
+    /// Whether the work on the run does nothing that this client may not do itself.
+    pub(in crate::api) fn may_be_told_by(&self, client: &Entitlement) -> bool {
+        match &self.worker {
+            Some(worker) => client.allows_calls_of(worker),
+            None => client.allows_every_call(),
+        }
+    }
+
     /// Says something to the run. `None` if it came to rest before it was stored.
     pub(in crate::api) async fn say(&self, text: String) -> Option<Result<(), AgentRunError>> {
         let (recorded, done) = oneshot::channel();
@@ -75,7 +86,9 @@ impl ActiveRuns {
         let (sender, said) = mpsc::unbounded_channel();
         let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
         let events = broadcast::Sender::new(KEPT_EVENTS);
-        let run = ActiveRun { said: sender, events, cancel, ended };
+        let worker = AdmittedRequest::of_this_request();
+        let worker = worker.map(|request| Arc::clone(request.admitted_with()));
+        let run = ActiveRun { said: sender, events, worker, cancel, ended };
         runs.insert(id.clone(), run.clone());
         Ok(Work { runs: self.clone(), id: id.clone(), run, said: Some(said) })
     }

@@ -47,9 +47,12 @@ pub(crate) async fn steer(
 
 async fn steered(api: &Api, client: &Client, id: &str, input: &str) -> Result<Response, Problem> {
     let id: RunId = id.parse().map_err(|_| unknown())?;
-    own_run(api, client, &id).await?;
+    let run = own_run(api, client, &id).await?;
     loop {
         if let Some(active) = api.active_runs().get(&id) {
+            if !active.may_be_told_by(client.entitlement()) {
+                return Err(others_work());
+            }
             match active.say(input.to_owned()).await {
                 Some(recorded) => {
                     recorded?;
@@ -58,6 +61,9 @@ async fn steered(api: &Api, client: &Client, id: &str, input: &str) -> Result<Re
                 // It has just come to rest.
                 None => active.ended.cancelled().await,
             }
+        } else if run.active && !client.entitlement().allows_every_call() {
+            // Nothing is known here of the client that works on it.
+            return Err(others_work());
         } else if let Ok(work) = work(api, client, &id, AgentRunStep::Steer(input.to_owned())) {
             finished(work).await?;
             break;
@@ -65,4 +71,11 @@ async fn steered(api: &Api, client: &Client, id: &str, input: &str) -> Result<Re
         // Somebody has just begun to work on it.
     }
     Ok(json(StatusCode::OK, &report(api, client, &id).await?))
+}
+
+/// Input of a client becomes calls with the tools, rules and context values of the one that works on the run.
+fn others_work() -> Problem {
+    let detail = "another client, or another server, works on this run, and may do there what this client may not: wait until \
+                  the run rests and resume it with this client, or cancel it";
+    Problem::new(StatusCode::CONFLICT, detail).nothing_done()
 }

@@ -30,13 +30,15 @@ impl ResponseWriter {
         out
     }
 
-    /// Asks the client whether a call may run. It answers with `mcp_approval_response` and this id.
+    /// Asks the client whether a call may run. It answers with `mcp_approval_response` and this id. The `question` is
+    /// everything to know about the call as text, in a member that the protocol does not have.
     pub fn request_approval(
         &mut self,
         id: &str,
         server_label: &str,
         name: &str,
         arguments: &str,
+        question: &str,
     ) -> Vec<StreamEvent> {
         self.item(json!({
             "id": id,
@@ -44,6 +46,7 @@ impl ResponseWriter {
             "server_label": server_label,
             "name": name,
             "arguments": arguments,
+            "question": question,
         }))
     }
 

@@ -1,15 +1,17 @@
 //! Shows what happens in a run as a response.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 use toolcrib_agent::run::{AgentRun, FailureReason, Outcome, RunState};
 use toolcrib_agent::{AgentEvent, JournalEntry, JournalRow, RequestSettings, ShownEvents};
 use toolcrib_core::Turn;
+use toolcrib_core::approval::ApprovalRequest;
 use toolcrib_core::events::{Event, Payload};
 use toolcrib_core::suspension::{Suspension, SuspensionId, Waiting};
 use toolcrib_http::{ResponseId, SERVER_STOPPED};
-use toolcrib_tool::{CallId, Content, LOCAL_SHELL, ToolCall};
+use toolcrib_tool::{CallId, Content, LOCAL_SHELL, ToolCall, fully_visible};
 use toolcrib_wire::api::StreamEvent;
 use toolcrib_wire::model::{ModelCall, ModelEvent, Usage, View};
 use toolcrib_wire::responses::{
@@ -443,8 +445,13 @@ impl Presenter {
         let may_ask = self.is_stored && self.turn.may_approve();
         if may_ask && waiting.iter().all(is_approval) {
             for call in waiting {
-                let (id, arguments) = (approval_id(call.id()), call.shown().arguments.to_string());
-                events.extend(self.writer.request_approval(&id, LABEL, call.tool(), &arguments));
+                let (id, arguments) =
+                    (approval_id(call.id()), visible_json(&call.shown().arguments));
+                let question = ApprovalRequest::of(call, None).map(|asked| asked.text());
+                let question = question.unwrap_or_default();
+                let asked =
+                    self.writer.request_approval(&id, LABEL, call.tool(), &arguments, &question);
+                events.extend(asked);
             }
             events.extend(self.writer.complete(now, self.usage));
         } else if !self.is_background {
@@ -462,6 +469,22 @@ fn is_streamed(event: &StreamEvent) -> bool {
         "response.custom_tool_call_input.delta" => false,
         name => matches!(name.rsplit('.').next(), Some("added" | "delta")),
     }
+}
+
+/// JSON in which characters that a screen does not show, or that change what it shows, are escapes.
+fn visible_json(value: &Value) -> String {
+    let mut json = String::new();
+    for character in value.to_string().chars() {
+        let is_visible = fully_visible(character.encode_utf8(&mut [0; 4])).starts_with(character);
+        if is_visible || character == '\\' {
+            json.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(json, "\\u{unit:04x}");
+            }
+        }
+    }
+    json
 }
 
 /// The id under which a client is asked for its approval of a waiting call.

@@ -434,7 +434,7 @@ async fn a_chat_completion_has_the_clients_calls_and_hides_those_that_ran_here()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_somebody() {
     let replies = [
-        ModelReply::call("note", json!({"text": "x"})),
+        ModelReply::call("note", json!({"text": "x\u{202e}txt"})),
         ModelReply::text("Noted."),
         ModelReply::call("note", json!({"text": "z"})),
         ModelReply::call("note", json!({"text": "y"})),
@@ -455,6 +455,12 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
         (&json!("completed"), &json!("mcp_approval_request"), &json!("note")),
         "{first}"
     );
+    let waiting = ask(ADA, "GET /v1/approvals", None).1["approvals"][0].clone();
+    assert_eq!(
+        asked["question"], waiting["text"],
+        "everything that approvers are shown: {waiting}"
+    );
+    assert_eq!(asked["arguments"], "{\"text\":\"x\\u202etxt\"}", "no character hides what follows");
     let next = |input: Value| json!({"model": "default", "previous_response_id": first["id"], "input": input});
     let (status, pending) = ask(ADA, "POST /v1/responses", Some(&next(json!("Well?"))));
     assert_eq!((status, &pending["error"]["code"]), (400, &json!("approval_pending")), "{pending}");
@@ -501,6 +507,6 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
     let done = &all.last().expect("events")["response"];
     assert_eq!((&done["status"], text_of(done)), (&json!("completed"), "Noted again."), "{done}");
     let noted = std::fs::read_to_string(crib.path().join("notes.txt")).expect("the notes");
-    assert_eq!(noted, "x\ny\n", "each ran once");
+    assert_eq!(noted, "x\u{202e}txt\ny\n", "each ran once");
     assert_eq!(model.violations(), [""; 0]);
 }

@@ -15,6 +15,8 @@ const MAX_NODES: usize = 150_000;
 const NO_CONTENT: &str = "script, style, noscript, template, iframe, object, embed, svg, canvas, form, button, select, \
                           nav, dialog, [hidden], [aria-hidden=true], [role=navigation], [role=search], \
                           [role=banner], [role=contentinfo], [role=dialog], [role=alertdialog]";
+/// Elements that are over the page, such as requests for consent. A short page has less text than they have.
+const OVER_THE_PAGE: &str = "dialog, [role=dialog], [role=alertdialog]";
 /// Elements that are no content unless an article has them.
 const AROUND: &str = "header, footer, aside";
 /// Where authors say that the content is, the most exact first.
@@ -55,6 +57,7 @@ pub fn extract_text(html: &str, url: &Url, markdown: bool) -> PageText {
         return plain(&document);
     }
     let (own, whole) = own_text(&document.clone(), url, markdown);
+    document.select(OVER_THE_PAGE).remove();
     let article = article(document, url, markdown);
     let mut page = whole;
     let Some(article) = article else {

@@ -44,6 +44,26 @@ fn boilerplate_is_left_out() {
 }
 
 #[test]
+fn a_page_with_less_text_than_its_request_for_consent_gives_its_own_text() {
+    let consent = "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on a device, such \
+                   as cookies, and process personal data for personalised advertising, audience research and \
+                   development of services. You may click to consent, or change your preferences.</p>";
+    let main = "<main><h1>Closed on Monday</h1><p>The reading room stays closed on Monday, since the heating is \
+                repaired.</p></main>";
+    for (start, end) in [
+        ("<div class=consent role=dialog>", "</div>"),
+        ("<div role=alertdialog>", "</div>"),
+        ("<dialog open>", "</dialog>"),
+    ] {
+        let html = format!("<title>Closed</title><body>{start}{consent}{end}{main}</body>");
+        for found in [text(&html), markdown(&html)] {
+            assert!(found.contains("reading room"), "{start} {found}");
+            assert!(!found.contains("842 partners"), "{start} {found}");
+        }
+    }
+}
+
+#[test]
 fn tables_keep_their_cells() {
     let table = "<table><tr><th>Ship</th><th>Length</th></tr><tr><td>Aurora</td><td>120 m</td></tr>\
                  <tr><td>Borealis | II</td><td>88 m</td></tr></table>";

@@ -29,7 +29,12 @@ pub(crate) fn output(rows: QueryResult) -> ToolOutput {
     if shown < total {
         let _ = write!(
             text,
-            "; the first {shown} are shown: aggregate, or filter with WHERE, or page with LIMIT and OFFSET"
+            "; {}: aggregate, or filter with WHERE, or page with LIMIT and OFFSET",
+            if shown == 1 {
+                "the first is shown".to_owned()
+            } else {
+                format!("the first {shown} are shown")
+            }
         );
     }
     text.push(']');
@@ -62,10 +67,11 @@ pub(crate) fn described(tables: &[TableFacts]) -> String {
         }
         let _ = writeln!(
             text,
-            "{} ({}): {} rows from {}",
+            "{} ({}): {} {} from {}",
             identifier(&table.name),
             columns.join(", "),
             table.rows,
+            if table.rows == 1 { "row" } else { "rows" },
             table.path,
         );
         for note in &table.notes {

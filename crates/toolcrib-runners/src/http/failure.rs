@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use toolcrib_manifest::declaration::{HttpSpec, UrlOrigin};
-use toolcrib_manifest::template::Reference;
+use toolcrib_manifest::declaration::{HttpSpec, UrlOrigin, UrlSpec};
+use toolcrib_manifest::template::{Reference, Template};
 use toolcrib_net::{Error, Response, StatusCode};
 use toolcrib_tool::{Annotations, ErrorKind, ToolError};
 
@@ -134,7 +134,7 @@ pub(super) fn status(response: &Response, spec: &HttpSpec, annotations: Annotati
     if let Some(wait) = wait {
         failure = failure.with_retry_after(wait);
     }
-    if let Some(hint) = hint(status, wait, response) {
+    if let Some(hint) = hint(status, wait, response, spec) {
         failure = failure.with_hint(hint);
     }
     if status.is_server_error() && !repeatable(annotations) {
@@ -143,7 +143,12 @@ pub(super) fn status(response: &Response, spec: &HttpSpec, annotations: Annotati
     failure
 }
 
-fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Option<String> {
+fn hint(
+    status: StatusCode,
+    wait: Option<Duration>,
+    response: &Response,
+    spec: &HttpSpec,
+) -> Option<String> {
     Some(match status.as_u16() {
         400 | 422 => {
             "The service did not accept the arguments: read its answer and correct them.".into()
@@ -154,6 +159,9 @@ fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Opti
                 .into()
         }
         401 | 403 | 407 => format!("The tool's credentials do not allow this. {TELL_USER}"),
+        404 | 410 if !has_argument(&spec.url) => {
+            format!("The tool's URL does not exist there, and it contains no argument. {TELL_USER}")
+        }
         404 | 410 => "It does not exist: check the arguments, and do not guess.".into(),
         409 | 412 => "It conflicts with the current state: check that first.".into(),
         429 | 503 => match wait {
@@ -165,6 +173,13 @@ fn hint(status: StatusCode, wait: Option<Duration>, response: &Response) -> Opti
         200..300 => format!("The tool does not count this status as a success. {TELL_USER}"),
         _ => return None,
     })
+}
+
+/// Whether an argument of the call is part of the URL.
+fn has_argument(url: &UrlSpec) -> bool {
+    let values = url.query.iter().filter_map(|pair| pair.value.as_ref());
+    let mut references = values.chain([&url.path]).flat_map(Template::references);
+    references.any(|reference| matches!(reference, Reference::Arg(_)))
 }
 
 /// `404 Not Found`.

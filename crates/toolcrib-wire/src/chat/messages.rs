@@ -21,6 +21,9 @@ pub(super) fn messages(
     value: Cursor<'_>,
     unused: &mut Vec<String>,
 ) -> Result<Vec<InputItem>, ApiError> {
+    if list(value)?.next().is_none() {
+        return Err(wrong_value(value, "must have at least one message"));
+    }
     let mut inputs = Inputs::default();
     for (index, message) in list(value)?.enumerate() {
         let message = object(message)?;

@@ -215,6 +215,8 @@ struct UntrustedNames<'a> {
     names: Vec<&'a str>,
     /// Where the first one is declared.
     origin: &'a Origin,
+    /// Whether all are tools.
+    are_tools: bool,
     /// What to do about the first one.
     remedy: String,
     /// The same for the whole file.
@@ -240,29 +242,32 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             loaded.iter().any(|dir| *dir == path || Some(dir.as_path()) == path.parent());
         let tools = file.loaded.declarations.iter().filter_map(|tool| {
             let word = tool_trust_decision(tool, &tool.digest(), &host)?;
-            Some((tool.definition.name(), &tool.origin, word))
+            Some((tool.definition.name(), &tool.origin, word, true))
         });
         let upstreams = file.loaded.upstreams.iter().filter_map(|server| {
             let word = upstream_trust_decision(server, &server.digest(), &host)?;
-            Some((server.name.as_str(), &server.origin, word))
+            Some((server.name.as_str(), &server.origin, word, false))
         });
         let prompts = file.loaded.prompts.iter().filter_map(|prompt| {
             let word = prompt_trust_decision(prompt, &prompt.digest(), &host)?;
-            Some((prompt.name.as_str(), &prompt.origin, word))
+            Some((prompt.name.as_str(), &prompt.origin, word, false))
         });
         let resources = file.loaded.resources.iter().filter_map(|resource| {
             let word = resource_trust_decision(resource, &resource.digest(), &host)?;
-            Some((resource.uri.as_str(), &resource.origin, word))
+            Some((resource.uri.as_str(), &resource.origin, word, false))
         });
         let all = tools.chain(upstreams).chain(prompts).chain(resources);
         let mut open: Vec<UntrustedNames<'_>> = Vec::new();
-        for (name, origin, word) in all {
+        for (name, origin, word, is_tool) in all {
             let TrustDecision::Untrusted { remedy } = word else { continue };
             // A file of which several declarations need the same is trusted as a whole.
             let of_file = remedy.replace(&format!(":{name}`"), "`");
-            match open.iter_mut().find(|group| group.of_file == of_file) {
-                Some(group) => group.names.push(name),
-                None => open.push(UntrustedNames { names: vec![name], origin, remedy, of_file }),
+            if let Some(group) = open.iter_mut().find(|group| group.of_file == of_file) {
+                group.names.push(name);
+                group.are_tools &= is_tool;
+            } else {
+                let (names, are_tools) = (vec![name], is_tool);
+                open.push(UntrustedNames { names, origin, are_tools, remedy, of_file });
             }
         }
         let found = open.into_iter().map(|group| {
@@ -270,8 +275,9 @@ fn untrusted(files: &mut DirectoryLoad, config: &Config) {
             let message = match group.names.as_slice() {
                 [name] => format!("`{name}` is unavailable: it {}", group.remedy),
                 names => format!(
-                    "{} of this file are unavailable: {}. Each {}",
+                    "{} {} of this file are unavailable: {}. Each {}",
                     names.len(),
+                    if group.are_tools { "tools" } else { "declarations" },
                     names.join(", "),
                     group.of_file
                 ),

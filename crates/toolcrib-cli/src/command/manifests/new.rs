@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use toolcrib::manifest::layers::Origin;
 use toolcrib::settings::Config;
-use toolcrib::tool::ToolName;
+use toolcrib::tool::{Layer, ToolName};
 
 use crate::options::{JsonOutput, Options};
 use crate::screen::{self, STRONG, WARNING};
@@ -85,6 +85,9 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
     };
     if !path.extension().is_some_and(|found| found == "yaml" || found == "yml") {
         bail!("{} would be ignored: its name must end in .yaml", path.display());
+    }
+    if own.template != Template::Upstream && is_built_in(options, &own.name)? {
+        bail!("`{}` is the name of a built-in tool: choose another", own.name);
     }
     make_directory(&path)?;
     let taken = taken(options, own)?;
@@ -174,6 +177,16 @@ fn taken(options: &Options, own: &NewOptions) -> anyhow::Result<Option<String>> 
     let started = startup::quietly(options)?;
     let snapshot = started.crib.executor().registry().snapshot();
     Ok(snapshot.get(&own.name).map(|entry| entry.source.to_string()))
+}
+
+/// Whether a tool of the program has the name, be it available or not.
+fn is_built_in(options: &Options, name: &str) -> anyhow::Result<bool> {
+    if toolcrib::tool::native_tools().iter().any(|tool| tool.name == name) {
+        return Ok(true);
+    }
+    let started = startup::quietly(options)?;
+    let snapshot = started.crib.executor().registry().snapshot();
+    Ok(snapshot.get(name).is_some_and(|entry| entry.source.layer == Layer::Native))
 }
 
 /// A program that belongs to a manifest, next to it.

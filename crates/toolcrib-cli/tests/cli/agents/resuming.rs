@@ -37,7 +37,10 @@ async fn a_call_that_waits_is_decided_elsewhere_and_the_run_goes_on() {
         let approved = crib.run(&["approvals", "approve", &call]);
         assert_eq!(approved.code, Some(0), "{approved:?}");
         drop(serving);
-        let run = crib.run(&["run", "--resume", &id(&run)[..8]]);
+        let whole = id(&run);
+        let run = crib.run(&["run", "--resume", &whole[..8]]);
+        let first = format!("run {whole}, agent default\n");
+        assert!(run.stderr.starts_with(&first), "it says first which run goes on: {run:?}");
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "It is noted.\n"), "{run:?}");
         let noted = std::fs::read_to_string(crib.path().join("notes.txt"));
         assert_eq!(noted.expect("the note"), "x\n", "it ran once");

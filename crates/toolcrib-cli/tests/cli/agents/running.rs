@@ -146,6 +146,9 @@ async fn a_question_about_a_call_that_is_denied_elsewhere_ends_by_itself() {
             let approved = crib.run(&["approvals", "approve", &id]);
             assert_eq!(approved.code, Some(1), "{approved:?}");
             assert!(approved.stderr.contains("or deny it here"), "{approved:?}");
+            let misspelt = crib.run(&["approvals", "deny", &id, "--reason", "no"]);
+            assert_eq!(misspelt.code, Some(2), "{misspelt:?}");
+            assert!(misspelt.stderr.contains("'--message'"), "{misspelt:?}");
             let denied = crib.run(&["approvals", "deny", &id]);
             assert_eq!(denied.code, Some(0), "{denied:?}");
         });

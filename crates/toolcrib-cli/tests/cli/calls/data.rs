@@ -19,6 +19,15 @@ fn data_files_are_queried_in_a_process_of_the_program() {
         "--json",
     ]);
     assert_eq!(refused.json()["error"]["kind"], "denied", "{refused:?}");
+    let shown = crib.run(&["show", "data_analysis"]).stdout;
+    let runs = "runs     a query in a confined process of its own\n";
+    assert!(shown.contains(runs) && shown.contains("timeout  1m\n"), "{shown}");
+    let planned = crib.run(&["call", "--dry-run", "data_analysis", "paths=[\"sales.csv\"]"]).stdout;
+    assert!(
+        planned.contains("runs       a query in a confined process of its own\n")
+            && planned.contains("limits     60s;"),
+        "{planned}"
+    );
     crib.config("data_analysis: {max_input: 10B}\nprojects: {one: .}\n");
     let arguments = ["call", "data_analysis", "paths=[\"sales.csv\"]", "--json"];
     assert_eq!(crib.run(&arguments).json()["error"]["kind"], "missing_context");

@@ -143,3 +143,14 @@ fn a_manifest_that_no_server_would_read_is_made_with_a_warning() {
     let run = crib.run(&["new", "here"]);
     assert!(!run.stderr.contains("no server reads"), "{run:?}");
 }
+
+#[test]
+fn a_manifest_with_the_name_of_a_built_in_tool_is_not_created() {
+    let crib = Crib::new(&[]);
+    for name in ["bash", "read_output"] {
+        let run = crib.run(&["new", name]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains("is the name of a built-in tool: choose another"), "{run:?}");
+        assert!(!crib.path().join(format!("tools.d/{name}.yaml")).exists());
+    }
+}

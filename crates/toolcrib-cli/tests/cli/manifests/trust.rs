@@ -61,7 +61,7 @@ fn tools_of_one_manifest_are_listed_once_and_several_manifests_are_trusted_at_on
     crib.config("state: {dir: state}\n");
     let check = crib.run(&["check"]).stderr;
     assert_eq!(check.matches("warning[needs-trust]").count(), 2, "{check}");
-    assert!(check.contains("2 of this file are unavailable: restart, reload"), "{check}");
+    assert!(check.contains("2 tools of this file are unavailable: restart, reload"), "{check}");
     assert!(check.contains("run `toolcrib trust tools.d/services.yaml`"), "{check}");
     let list = crib.run(&["trust"]);
     assert!(list.stdout.contains("tools.d/services.yaml: restart, reload\n"), "{list:?}");

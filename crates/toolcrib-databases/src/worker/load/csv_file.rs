@@ -160,16 +160,29 @@ impl Problems {
         {
             if *count > 0 {
                 let kind = kind.shown();
-                notes.push(format!("column {name}: {count} values are no {kind} and stay text"));
+                let rest = if *count == 1 { "value is no" } else { "values are no" };
+                let stays = if *count == 1 { "stays" } else { "stay" };
+                notes.push(format!("column {name}: {count} {rest} {kind} and {stays} text"));
             }
         }
         let counted = [
-            (self.too_many_fields, "lines have more fields than columns; the rest is left out"),
-            (self.too_few_fields, "lines have fewer fields than columns; the rest is NULL"),
-            (self.not_utf8, "fields are not UTF-8; their other bytes are replaced"),
+            (
+                self.too_many_fields,
+                ["line has", "lines have"],
+                "more fields than columns; the rest is left out",
+            ),
+            (
+                self.too_few_fields,
+                ["line has", "lines have"],
+                "fewer fields than columns; the rest is NULL",
+            ),
+            (self.not_utf8, ["field is", "fields are"], "not UTF-8; other bytes are replaced"),
         ];
-        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-        notes.extend(counted.map(|(count, what)| format!("{count} {what}")));
+        let counted = counted.into_iter().filter(|(count, ..)| *count > 0);
+        let words = |count, [one, many]: [&'static str; 2]| if count == 1 { one } else { many };
+        notes.extend(
+            counted.map(|(count, who, what)| format!("{count} {} {what}", words(count, who))),
+        );
         notes.truncate(20);
         notes
     }

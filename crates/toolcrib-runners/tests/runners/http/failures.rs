@@ -31,7 +31,7 @@ async fn a_failed_status_includes_the_response_and_what_to_do_next() {
         (400, "400 Bad Request", ErrorKind::Execution, "correct them"),
         (401, "401 Unauthorized", ErrorKind::Execution, "tell the user"),
         (403, "403 Forbidden", ErrorKind::Execution, "tell the user"),
-        (404, "404 Not Found", ErrorKind::Execution, "check the arguments"),
+        (404, "404 Not Found", ErrorKind::Execution, "tell the user"),
         (409, "409 Conflict", ErrorKind::Execution, "current state"),
         (422, "422 Unprocessable Entity", ErrorKind::Execution, "correct them"),
         (429, "429 Too Many Requests", ErrorKind::RateLimited, "Wait before"),
@@ -54,6 +54,21 @@ async fn a_failed_status_includes_the_response_and_what_to_do_next() {
         }
         assert_eq!(partial.meta()["status"], status);
     }
+}
+
+#[tokio::test]
+async fn only_a_missing_place_that_an_argument_names_asks_for_other_arguments() {
+    let hints = async |url: &str| {
+        let server = Server::always(404, &[], "").await;
+        let error = call(&tool(url, READS, &server.host()), json!({"id": "x"})).await.unwrap_err();
+        error.hints().join(" ")
+    };
+    for url in ["url: http://HERE/${args.id}", "url: \"http://HERE/?id=${args.id}\""] {
+        let said = hints(url).await;
+        assert!(said.contains("check the arguments"), "{url}: {said}");
+    }
+    let said = hints("url: http://HERE/hook").await;
+    assert!(said.contains("No argument can change that") && !said.contains("check"), "{said}");
 }
 
 #[tokio::test]

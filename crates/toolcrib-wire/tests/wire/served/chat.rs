@@ -11,6 +11,13 @@ fn read(body: &Value) -> ChatRequest {
 }
 
 #[test]
+fn a_chat_without_a_message_is_refused() {
+    let error = ChatRequest::read(r#"{"model": "m", "messages": []}"#).unwrap_err();
+    assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")));
+    assert_eq!(error.message, "`messages` must have at least one message");
+}
+
+#[test]
 fn a_conversation_with_calls_is_read_and_sent_on() {
     let request = read(&json!({
         "model": "m",

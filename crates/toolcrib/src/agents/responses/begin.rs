@@ -9,7 +9,7 @@ use toolcrib_core::run::{Journal, MemoryRuns};
 use toolcrib_core::suspension::Suspension;
 use toolcrib_core::{ToolFilter, Toolset, TurnOptions};
 use toolcrib_http::{AgentRunStep, BegunResponse, NewResponse, ResponseId, UnstoredResponse};
-use toolcrib_tool::ToolFiles;
+use toolcrib_tool::{ToolFiles, fully_visible};
 use toolcrib_wire::api::{ApiError, ErrorType};
 use toolcrib_wire::responses::{ApprovalAnswer, Dialect, ResponseRequest};
 
@@ -227,7 +227,17 @@ fn decided(
     let mut steps = Vec::new();
     for call in waiting {
         let Some(answer) = request.approvals().find(|answer| is_for(call, answer)) else {
-            let message = format!("the call {} of the response waits for approval", call.call_id());
+            let tool = fully_visible(call.tool());
+            let repair = if may_approve {
+                format!(
+                    "send an `mcp_approval_response` with the `approval_request_id` {:?}",
+                    approval_id(call.id())
+                )
+            } else {
+                "somebody with the right `approve` decides on it, then GET the response continues it"
+                    .to_owned()
+            };
+            let message = format!("a call of `{tool}` waits for approval: {repair}");
             return Err(ApiError::invalid(message)
                 .with_code("approval_pending")
                 .with_param("previous_response_id"));

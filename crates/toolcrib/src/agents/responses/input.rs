@@ -97,9 +97,19 @@ pub(super) fn results<'a>(
         .map(|(call, _)| call.as_str())
         .filter(|call| !submitted.iter().any(|one| is_for(call, one)))
         .collect();
-    answered(&missing)?;
     let waits = |one: &Submission| state.handed_over().any(|(call, _)| is_for(call.as_str(), one));
-    unknown_outputs(submitted.iter().copied().filter(|one| !waits(one)))?;
+    let unknown = submitted.iter().copied().filter(|one| !waits(one));
+    if !missing.is_empty() {
+        let names: Vec<String> =
+            unknown.map(|one| format!("{:?}", one.answer.call_id.as_str())).collect();
+        let mut error = missing_outputs(&missing);
+        if !names.is_empty() {
+            error.message.push_str("; no call waits for that of ");
+            error.message.push_str(&names.join(", "));
+        }
+        return Err(error);
+    }
+    unknown_outputs(unknown)?;
     let result = |one: &Submission| {
         let tool = state.handed_over().find(|(call, _)| is_for(call.as_str(), one))?.1.to_owned();
         let is_blank = one.answer.output.content().is_empty()

@@ -13,7 +13,7 @@ mod work;
 
 use serde_json::Value;
 use toolcrib_agent::AgentError;
-use toolcrib_core::suspension::StoreError;
+use toolcrib_core::suspension::{StoreError, Suspension};
 use toolcrib_core::{Turn, TurnOptions};
 use toolcrib_http::{
     AgentRunStop, BegunResponse, NewResponse, ResponseId, Responses, ShownResponse,
@@ -67,8 +67,9 @@ impl Responses for Toolcrib {
         Box::pin(async move {
             let reader = self.reader(client.clone());
             let segment = Segment::load(&reader, &id).await?;
-            let waiting = segment.waiting(&reader).await?;
-            let mut presenter = segment.presenter(self.shown_by(client), include)?;
+            let shown_by = self.shown_by(client);
+            let waiting = undecided(&shown_by.0, segment.waiting(&reader).await?).await?;
+            let mut presenter = segment.presenter(shown_by, include)?;
             let mut events = segment.events(&mut presenter);
             let state = segment.state()?;
             events.extend(presenter.rest(&state, &waiting));
@@ -137,6 +138,19 @@ impl Toolcrib {
         };
         (self.executor().turn(client), dialect)
     }
+}
+
+/// The calls on which nobody has decided yet. The run takes over a decision that was made elsewhere when it goes on.
+async fn undecided(turn: &Turn, waiting: Vec<Suspension>) -> Result<Vec<Suspension>, ApiError> {
+    let mut left = Vec::new();
+    for call in waiting {
+        let outcome = turn.outcome(call.id()).await;
+        let outcome = outcome.map_err(|error| fault("the decision cannot be read", &error))?;
+        if outcome.is_none() {
+            left.push(call);
+        }
+    }
+    Ok(left)
 }
 
 /// A failure of this side; `what` is for the client, the cause for the log.

@@ -1,6 +1,7 @@
 //! Settings of `data_analysis`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,16 @@ impl Default for DataAnalysis {
 }
 
 impl Config {
+    /// The time limit that the config sets for the work of a built-in tool for data, which is shorter than that of its
+    /// calls. `None` for other tools and without a limit.
+    pub fn data_limit(&self, tool: &str) -> Option<Duration> {
+        match tool {
+            "data_analysis" => self.data_analysis.timeout.0,
+            "db_query" | "describe_database" => self.db_query.timeout.0,
+            _ => None,
+        }
+    }
+
     /// Adds the tools for data files and databases, with their settings.
     pub(super) fn with_databases(
         &self,

@@ -96,6 +96,12 @@ impl Progress {
     /// The calls of a run that another process has begun.
     pub(super) fn know_all(&self, run: &StoredRun) {
         let mut state = self.state();
+        if !self.as_events
+            && let Some(JournalEntry::Started { agent, .. }) =
+                run.rows.first().map(|row| &row.entry)
+        {
+            state.note(format!("{FAINT}run {}, agent {}{FAINT:#}", run.id, fully_visible(agent)));
+        }
         for row in &run.rows {
             if let JournalEntry::ModelAnswered { items, names, .. } = &row.entry {
                 self.remember(&mut state, run.id.as_str(), items, names);

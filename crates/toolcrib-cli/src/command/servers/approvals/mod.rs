@@ -3,6 +3,7 @@
 mod find;
 mod page;
 
+use clap::builder::UnknownArgumentValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolcrib::servers::{RunningServer, path_segment};
@@ -77,6 +78,9 @@ struct DenyOptions {
     /// The reason, for the model that made the call
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
+    /// There is no such option: the error names `--message`
+    #[arg(long, hide = true, value_parser = UnknownArgumentValueParser::suggest_arg("--message"))]
+    reason: Option<String>,
 }
 
 pub(in crate::command) fn run(options: &Options, own: &ApprovalsOptions) -> anyhow::Result<Exit> {

@@ -1,6 +1,7 @@
 //! `toolcrib call --dry-run`: shows what a call would do, without running it or asking anybody.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::Value;
 use toolcrib::core::DryRun;
@@ -9,21 +10,23 @@ use toolcrib::tool::{
     CommandLimits, CommandPlan, Plan, RequestPlan, UpstreamPlan, canonical_json, fully_visible_text,
 };
 
+use crate::command::tools::show::DATA_ANALYSIS;
 use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 
-/// Prints what a call would do. Returns whether it would run.
-pub(super) fn print(dry: &DryRun, json: bool) -> anyhow::Result<bool> {
+/// Prints what a call would do, within the time that the tool's own settings give its work. Returns whether it would
+/// run.
+pub(super) fn print(dry: &DryRun, own_limit: Option<Duration>, json: bool) -> anyhow::Result<bool> {
     let denied = matches!(dry.verdict, Verdict::Deny { .. });
     if json {
         screen::json(&dry.to_value())?;
     } else {
-        screen::out(text(dry))?;
+        screen::out(text(dry, own_limit))?;
         screen::note(format!("{FAINT}dry run: nothing was run and nobody was asked{FAINT:#}"));
     }
     Ok(!denied)
 }
 
-fn text(dry: &DryRun) -> String {
+fn text(dry: &DryRun, own_limit: Option<Duration>) -> String {
     let definition = dry.context.definition();
     let mut text = format!("{STRONG}{}{STRONG:#}\n", definition.name());
     let arguments = serde_json::to_string(dry.shown_arguments()).unwrap_or_default();
@@ -38,9 +41,14 @@ fn text(dry: &DryRun) -> String {
         _ if definition.client() => {
             row(&mut text, "runs", "at the client, which receives the call");
         }
+        _ if definition.name() == DATA_ANALYSIS => {
+            row(&mut text, "runs", "a query in a confined process of its own");
+        }
         _ => row(&mut text, "runs", "in this process; the tool does not say what it would do"),
     }
-    let timeout = dry.timeout.map_or_else(|| "none".to_owned(), |limit| format!("{limit:?}"));
+    let own = own_limit.filter(|_| dry.shown_plan().is_none());
+    let timeout = own.into_iter().chain(dry.timeout).min();
+    let timeout = timeout.map_or_else(|| "none".to_owned(), |limit| format!("{limit:?}"));
     let chars = dry.context.output_chars();
     row(&mut text, "limits", &format!("{timeout}; {chars} characters for the model"));
     match &dry.answer {

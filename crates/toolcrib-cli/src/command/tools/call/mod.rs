@@ -167,7 +167,7 @@ fn planned(options: &Options, own: &CallOptions) -> anyhow::Result<Exit> {
         anyhow::Ok((outcome, absent))
     })??;
     let would_run = match outcome {
-        Ok(dry) => dry_run::print(&dry, json)?,
+        Ok(dry) => dry_run::print(&dry, started.config.data_limit(&own.name), json)?,
         Err(error) => {
             dry_run::refusal(&error, json)?;
             absent.iter().for_each(screen::note);

@@ -30,7 +30,12 @@ pub(super) struct Behavior<'a> {
     /// The decision for every call; none if it depends on the arguments.
     verdict: Option<Verdict>,
     timeout: Option<Duration>,
+    /// Whether the time limit is that of the tool's own settings.
+    is_own_limit: bool,
 }
+
+/// The built-in tool that runs its queries in a process of their own.
+pub(in crate::command) const DATA_ANALYSIS: &str = "data_analysis";
 
 /// The width of the row labels.
 const LABEL_WIDTH: usize = 8;
@@ -56,8 +61,13 @@ impl<'a> Behavior<'a> {
         };
         let definition = &tool.definition;
         let timeout = started.crib.executor().config().limit(definition.timeout());
+        let own_limit = matches!(declared, DeclaredBy::InProgram)
+            .then(|| started.config.data_limit(definition.name()))
+            .flatten();
+        let is_own_limit = own_limit.is_some_and(|own| timeout.is_none_or(|all| own < all));
+        let timeout = if is_own_limit { own_limit } else { timeout };
         let verdict = started.config.policy.verdict_of_every_call(tool);
-        Self { definition, declared, verdict, timeout }
+        Self { definition, declared, verdict, timeout, is_own_limit }
     }
 
     /// The rows for people.
@@ -71,7 +81,9 @@ impl<'a> Behavior<'a> {
         };
         row("approval", &self.approval());
         // Some built-in tools have a shorter limit for their work, which their description says.
-        let is_own = matches!(self.declared, DeclaredBy::InProgram) && self.timeout.is_some();
+        let is_own = matches!(self.declared, DeclaredBy::InProgram)
+            && self.timeout.is_some()
+            && !self.is_own_limit;
         let suffix = if is_own { " for the whole call" } else { "" };
         row("timeout", &format!("{}{suffix}", HumanDuration(self.timeout)));
         if let Some(calls) = self.definition.max_concurrent() {
@@ -101,7 +113,13 @@ impl<'a> Behavior<'a> {
             DeclaredBy::ByServer(server) => {
                 TrustReport::brief_of_upstream(server).screen().to_owned()
             }
-            DeclaredBy::InProgram => format!("  {:<LABEL_WIDTH$} code of this program\n", "runs"),
+            DeclaredBy::InProgram => {
+                let runs = match self.definition.name() {
+                    DATA_ANALYSIS => "a query in a confined process of its own",
+                    _ => "code of this program",
+                };
+                format!("  {:<LABEL_WIDTH$} {runs}\n", "runs")
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use crate::screen::{self, ERROR, FAINT, STRONG, WARNING};
 use crate::startup::Started;
 use crate::{Exit, runtime, startup, upstream_wait};
 use behavior::Behavior;
-pub(in crate::command) use behavior::because;
+pub(in crate::command) use behavior::{DATA_ANALYSIS, because};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

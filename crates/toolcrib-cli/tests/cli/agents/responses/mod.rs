@@ -135,6 +135,15 @@ async fn a_model_answers_with_the_tools_of_the_request_only_and_goes_on_from_a_r
             json!({"model": MODEL, "previous_response_id": second["id"], "tools": [look()],
             "input": [{"type": "function_call_output", "call_id": call["call_id"], "output": output}]})
         };
+        let mut wrong = answer("x");
+        wrong["input"][0]["call_id"] = json!("zz");
+        let (_, wrong) = create(&server, &wrong);
+        let message = wrong["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("\"zz\"")
+                && message.contains(call["call_id"].as_str().expect("an id")),
+            "{wrong}"
+        );
         let (status, none) = create(
             &server,
             &json!({"model": MODEL, "previous_response_id": second["id"], "input": "Well?"}),
@@ -464,6 +473,9 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
     let next = |input: Value| json!({"model": "default", "previous_response_id": first["id"], "input": input});
     let (status, pending) = ask(ADA, "POST /v1/responses", Some(&next(json!("Well?"))));
     assert_eq!((status, &pending["error"]["code"]), (400, &json!("approval_pending")), "{pending}");
+    let repair = pending["error"]["message"].as_str().unwrap_or_default();
+    assert!(repair.contains(asked["id"].as_str().expect("an id")), "{pending}");
+    assert!(repair.contains("mcp_approval_response"), "{pending}");
     let answer = |id: &Value| json!([{"type": "mcp_approval_response", "approval_request_id": id, "approve": true}]);
     let (status, unknown) = ask(ADA, "POST /v1/responses", Some(&next(answer(&json!("mcpr_1")))));
     assert_eq!(
@@ -502,6 +514,8 @@ async fn a_client_with_the_right_is_asked_for_its_approval_and_others_wait_for_s
         format!("/v1/approvals/{}", calls[0]["id"].as_str().unwrap_or_else(|| panic!("{calls}")));
     assert_eq!(ask(ADA, &format!("POST {path}"), Some(&json!({"decision": "approve"}))).0, 200);
     let path = format!("/v1/responses/{}", waits["id"].as_str().expect("an id"));
+    let (_, decided) = ask(EVE, &format!("GET {path}"), None);
+    assert_eq!(decided["status"], "in_progress", "it goes on at once: {decided}");
     let reply = by(&server, EVE, &format!("GET {path}?stream=true"), None);
     let all = events(&reply.body);
     let done = &all.last().expect("events")["response"];

@@ -72,7 +72,7 @@ async fn columns_are_typed_by_their_values() {
     let result = crib.query(&["late.csv"], "SELECT count(*), sum(n = 'none') FROM late").await;
     assert_eq!(result.data().map(|data| data["rows"].clone()), Some(json!([[30_001, 1]])));
     assert!(
-        result.text().contains("column n: 1 values are no INTEGER and stay text"),
+        result.text().contains("column n: 1 value is no INTEGER and stays text"),
         "{}",
         result.text()
     );
@@ -84,7 +84,7 @@ async fn the_tables_are_described() {
     assert_eq!(
         result.text(),
         "sales (id INTEGER, region TEXT, amount REAL, paid BOOLEAN (1 or 0)): 3 rows from sales.csv\n\
-         odd_names (\"a b\" INTEGER, \"a b_2\" INTEGER, column3 INTEGER): 1 rows from odd names.csv"
+         odd_names (\"a b\" INTEGER, \"a b_2\" INTEGER, column3 INTEGER): 1 row from odd names.csv"
     );
     let data = result.data().expect("there is data");
     assert_eq!(data["tables"][0]["columns"][2], json!({"name": "amount", "type": "REAL"}));
@@ -106,7 +106,7 @@ async fn separators_and_quotes() {
     assert_eq!(rows, json!([["a;b", "1,5"], ["say \"hi\"\nthere", "2"]]));
     let result = crib.query(&["bad.csv"], "SELECT * FROM bad").await;
     assert_eq!(result.data().map(|data| data["rows"].clone()), Some(json!([[1, null], [2, 3]])));
-    assert!(result.text().contains("1 lines have more fields than columns"), "{}", result.text());
+    assert!(result.text().contains("1 line has more fields than columns"), "{}", result.text());
     std::fs::write(crib.path("latin.csv"), b"a\ncaf\xe9\n").expect("a file");
     let result = crib.query(&["latin.csv"], "SELECT a FROM latin").await;
     assert!(result.text().contains("not UTF-8"), "{}", result.text());

@@ -25,6 +25,7 @@ mod kills;
 mod readers;
 mod rewrites;
 mod stops;
+mod streams;
 
 const TOKEN: &str = "a-token-that-is-kept-over-restarts";
 

@@ -1,7 +1,5 @@
 //! Argument vectors: their entries, and the checks of values in them.
 
-use std::collections::BTreeMap;
-
 use super::options::{self, Sure};
 use crate::declaration::ArgvEntry;
 use crate::diagnostic::fix::Fix;
@@ -13,7 +11,6 @@ use crate::manifest::program::input;
 use crate::manifest::program::interpreters;
 use crate::manifest::program::known;
 use crate::manifest::program::known::Read;
-use crate::manifest::program::shell::{self, Taint};
 use crate::manifest::program::targets;
 use crate::manifest::tool::references::Scope;
 use crate::manifest::{keys, variants};
@@ -99,43 +96,6 @@ pub(in crate::manifest) fn read(
         assigned,
         unsafe_values,
     }
-}
-
-/// Errors about the variables of `env` in the texts that the shells of a vector run.
-pub(in crate::manifest) fn texts_with(
-    list: &Node,
-    env: &BTreeMap<String, Template>,
-    scope: &mut Scope,
-) -> Vec<Diagnostic> {
-    let given = |(name, template): (&String, &Template)| (name.clone(), Taint::of(template, scope));
-    let variables: BTreeMap<_, _> = env.iter().map(given).collect();
-    if !variables.values().flatten().any(|taint| taint.is_by_model) {
-        return Vec::new();
-    }
-    let mut said = Findings::new("");
-    let mut words = Vec::new();
-    entries(list, scope, &mut words, &mut said);
-    let read = known::read(&words, scope);
-    let mut found = Vec::new();
-    for (at, text) in &read.awk {
-        if known::awk_runs(text, &["ENVIRON"], false) {
-            let message = "the program of awk may run a variable of `env` that a model sets";
-            found.push(
-                Diagnostic::error("spliced-script", &words[*at].node.span, message)
-                    .help("write what is run as a literal in the program"),
-            );
-        }
-    }
-    for (at, name) in &read.started {
-        let Some((true, word)) = interpreters::text_run(name, &words[at + 1..]) else { continue };
-        let Some(text) = word.literal() else { continue };
-        let analysis = shell::analyse(name, text, &variables, &[]);
-        let by_model = analysis.findings.into_iter().find(|found| found.is_certain);
-        found.extend(by_model.map(|by_model| {
-            Diagnostic::error(by_model.code, &word.node.span, by_model.message).help(by_model.help)
-        }));
-    }
-    found
 }
 
 /// Adds warnings and hints about an argument vector, which only lints report.

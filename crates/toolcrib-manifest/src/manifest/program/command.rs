@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{argv, worker};
+use super::{argv, texts, worker};
 use crate::declaration::{CommandSpec, DeclaredBody, StandardInput};
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::document::{Entry, Node, NodeValue};
@@ -47,8 +47,8 @@ pub(in crate::manifest) fn read(
     let mut unknown_reader = None;
     let mut chooses_target = false;
     let mut assigned = Vec::new();
-    let mut unsafe_values = Vec::new();
     let mut variables = BTreeMap::new();
+    let (mut doubts, mut unsafe_values) = (Vec::new(), Vec::new());
     let mut env = environment(&fields, scope, findings);
     let argv = match way {
         "argv" => fields.entry("argv").and_then(|argv_entry| {
@@ -60,7 +60,10 @@ pub(in crate::manifest) fn read(
             assigned = argv.assigned;
             unsafe_values.extend(argv.unsafe_values);
             if unsafe_values.is_empty() {
-                unsafe_values.extend(argv::texts_with(&argv_entry.node, &env, scope));
+                let found = texts::texts_with(&argv_entry.node, &env, scope, findings.text);
+                unsafe_values.extend(found.errors);
+                doubts.extend(found.doubts);
+                findings.add_all(found.warnings);
             }
             argv.entries
         }),
@@ -83,7 +86,6 @@ pub(in crate::manifest) fn read(
             })
         }
     };
-    let mut doubts = Vec::new();
     let stdin = fields.node("stdin").and_then(|node| {
         if node.as_str() == Some(StandardInput::ALL_ARGUMENTS) {
             scope.used.extend(scope.arguments.keys().cloned());

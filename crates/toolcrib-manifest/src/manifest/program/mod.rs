@@ -11,4 +11,5 @@ pub(crate) mod script;
 pub(crate) mod shell;
 pub(crate) mod started;
 pub(crate) mod targets;
+mod texts;
 pub(crate) mod worker;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::argv;
 use super::command::check_name;
-use super::shell::{self, Analysis, ShellFinding, Taint};
+use super::shell::{self, Analysis, ShellFinding, Taint, Use};
 use crate::declaration::{ArgvEntry, ScriptFile};
 use crate::diagnostic::{Diagnostic, Findings, meant};
 use crate::document::{Entry, Node};
@@ -198,6 +198,31 @@ pub(super) fn diagnostics<'a>(
     })
 }
 
+/// Warnings about variables that the shell splits.
+pub(super) fn split_uses<'a>(
+    text: &'a str,
+    node: &'a Node,
+    analysis: &'a Analysis,
+    source: &'a str,
+) -> impl Iterator<Item = Diagnostic> + 'a {
+    let is_reported = move |found: &Use| {
+        analysis.findings.iter().any(|other| {
+            other.range.start <= found.range.start && found.range.end <= other.range.end
+        })
+    };
+    let split = analysis.uses.iter().filter(move |found| found.is_split && !is_reported(found));
+    split.map(move |found| {
+        let written = &text[found.range.clone()];
+        let span = Places::nth(node, written, text, found.range.start, source);
+        let message = format!(
+            "`{written}` is not quoted: the shell splits its value at spaces, and expands \
+             `*` and `?` in it to file names"
+        );
+        Diagnostic::warning("unquoted-variable", &span, message)
+            .help(format!("write \"{written}\""))
+    })
+}
+
 /// Reports variables that the shell splits, and those that the text does not use.
 fn check_uses(
     text: &str,
@@ -207,25 +232,8 @@ fn check_uses(
     analysis: &Analysis,
     findings: &mut Findings<'_>,
 ) {
-    let Analysis { uses, findings: reported, unknown } = analysis;
-    for found in uses.iter().filter(|found| found.is_split) {
-        let is_reported = |other: &ShellFinding| {
-            other.range.start <= found.range.start && found.range.end <= other.range.end
-        };
-        if reported.iter().any(is_reported) {
-            continue;
-        }
-        let written = &text[found.range.clone()];
-        let span = Places::nth(node, written, text, found.range.start, findings.text);
-        let message = format!(
-            "`{written}` is not quoted: the shell splits its value at spaces, and expands \
-             `*` and `?` in it to file names"
-        );
-        findings.add(
-            Diagnostic::warning("unquoted-variable", &span, message)
-                .help(format!("write \"{written}\"")),
-        );
-    }
+    let Analysis { uses, unknown, .. } = analysis;
+    findings.add_all(split_uses(text, node, analysis, findings.text));
     for entry in fields.node("vars").map(Node::entries).unwrap_or_default() {
         // A variable need not occur in the text, because programs that the shell starts see it,
         // too.

@@ -25,6 +25,8 @@ const RUN_ARGV: &str = include_str!("../../shell_texts/run_argv.txt");
 /// Argument vectors in which it stays a value.
 const PLAIN_ARGV: &str = include_str!("../../shell_texts/plain_argv.txt");
 
+const FREE: &str = "{type: string}";
+
 /// The severities and codes of what is said about a text, other than hints.
 fn said(schema: &str, text: &str) -> Vec<(Severity, String)> {
     said_in("bash", schema, text)
@@ -33,6 +35,12 @@ fn said(schema: &str, text: &str) -> Vec<(Severity, String)> {
 fn said_in(shell: &str, schema: &str, text: &str) -> Vec<(Severity, String)> {
     let text = serde_json::Value::String(text.replace("\\n", "\n"));
     said_of(schema, &format!("{{shell: {shell}, text: {text}, vars: {{X: \"${{args.x}}\"}}}}"))
+}
+
+/// The same for a text in an argument vector, with the value in a variable of `env`.
+fn said_in_argv(shell: &str, schema: &str, text: &str) -> Vec<(Severity, String)> {
+    let text = serde_json::Value::String(text.replace("\\n", "\n"));
+    said_of(schema, &format!("{{argv: [{shell}, -c, {text}], env: {{X: \"${{args.x}}\"}}}}"))
 }
 
 fn said_of(schema: &str, run: &str) -> Vec<(Severity, String)> {
@@ -63,6 +71,47 @@ fn about_values(schema: &str, text: &str) -> Vec<String> {
     ];
     let codes = said(schema, text).into_iter().map(|(_, code)| code);
     codes.filter(|code| about.contains(&code.as_str())).collect()
+}
+
+/// Both forms of a text say the same of its value.
+#[test]
+fn a_text_in_a_vector_gets_the_findings_of_a_shells_text() {
+    let mut wrong = String::new();
+    // `${…}` is a reference in a vector.
+    let is_reference = |text: &&str| text.contains("${(") || text.contains("${ ");
+    let texts = [RUN, DOUBTFUL, OPTIONS].into_iter().flat_map(str::lines);
+    for text in texts.filter(|text| !is_reference(text)) {
+        let worst = |found: &[(Severity, String)]| {
+            let is_error = |(severity, _): &(Severity, String)| *severity == Severity::Error;
+            (found.iter().any(is_error), found.is_empty())
+        };
+        let as_text = said(FREE, text);
+        let in_vector = said_in_argv("bash", FREE, text);
+        if worst(&as_text) != worst(&in_vector) {
+            writeln!(wrong, "{text}    {as_text:?} {in_vector:?}").unwrap();
+        }
+    }
+    for text in PLAIN.lines() {
+        let about =
+            ["evaluated-variable", "not-understood", "option-from-value", "unquoted-variable"];
+        let found = said_in_argv("bash", FREE, text);
+        if found.iter().any(|(_, code)| about.contains(&code.as_str())) {
+            writeln!(wrong, "{text}    {found:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "these differ:\n{wrong}");
+}
+
+#[test]
+fn a_reason_silences_doubts_about_a_text_in_a_vector_and_the_authors_own_words_are_split() {
+    let codes =
+        |run: &str| said_of(FREE, run).into_iter().map(|(_, code)| code).collect::<Vec<_>>();
+    let run = r#"argv: [sh, -c, 'printf "$X"'], env: {X: "${args.x}"}"#;
+    assert_eq!(codes(&format!("{{{run}}}")), ["evaluated-variable"]);
+    let none: [&str; 0] = [];
+    assert_eq!(codes(&format!("{{{run}, unsafe_argv: only our own jobs send it}}")), none);
+    let run = r#"{argv: [sh, -c, 'ls $OPTIONS -- "$X"'], env: {OPTIONS: -l -a, X: "${args.x}"}}"#;
+    assert_eq!(codes(run), none);
 }
 
 #[test]

@@ -31,7 +31,17 @@ const RUNNING: [&str; 19] = [
 ];
 
 /// Those of some interpreters only: a name that `open` is given may begin with `|` and a command.
-const RUNNING_IN: [(&str, &[&str]); 5] = [
+const RUNNING_IN: [(&str, &[&str]); 15] = [
+    ("assert(", &["php"]),
+    ("call_user_func(", &["php"]),
+    ("do $", &["perl"]),
+    ("include ", &["php"]),
+    ("include(", &["php"]),
+    ("include_once ", &["php"]),
+    ("include_once(", &["php"]),
+    ("load ", &["ruby"]),
+    ("require ", &["perl", "php", "ruby"]),
+    ("require_once ", &["php"]),
     ("open(", &["perl", "ruby"]),
     ("open ", &["perl", "ruby"]),
     ("`", &["perl", "ruby", "php"]),

@@ -26,8 +26,8 @@ pub(super) const TELLS_VARIABLES: [&str; 6] =
 /// Options of builtins whose value is run, loaded, or kept to be run.
 pub(super) const RUN_OPTIONS: [(&str, &[&str]); 7] = [
     ("bind", &["-x"]),
-    ("compgen", &["-C", "-F"]),
-    ("complete", &["-C", "-F"]),
+    ("compgen", &["-C", "-F", "-W"]),
+    ("complete", &["-C", "-F", "-W"]),
     ("enable", &["-f"]),
     ("fc", &["-e"]),
     ("hash", &["-p"]),

@@ -384,6 +384,11 @@ impl<'v> Flow<'v> {
         let function = self.function_of(function);
         let own = function.and_then(|function| self.functions.get(function));
         let parameters = if function.is_some() { own } else { self.frames.last() };
+        if name == "0"
+            && let Some(taint) = self.tainted.get("BASH_ARGV0")
+        {
+            return Some(*taint);
+        }
         let key = if name.starts_with(['*', 'B']) { "@" } else { name };
         parameters.and_then(|known| known.get(key)).copied()
     }

@@ -5,7 +5,7 @@ use super::Taint;
 use super::builtins::is_descriptor;
 use super::flow::{Flow, OPTION, numbered};
 use super::sinks::shown;
-use super::syntax::{Command, Part, Word};
+use super::syntax::{Command, Part, Word, split_name};
 use crate::document::{Node, NodeValue, Style};
 use crate::manifest::program::argv;
 use crate::manifest::program::{input, interpreters, known};
@@ -55,6 +55,7 @@ impl Flow<'_> {
         self.awk_given(&words, &read);
         for (at, name) in &read.started {
             let after = &words[at + 1..];
+            self.assigned_before(&command.words[..*at], &taints);
             if let Some((true, word)) = interpreters::text_run(name, after)
                 && let Some(text) = word.literal()
             {
@@ -123,6 +124,20 @@ impl Flow<'_> {
         }
         for (text, place, parameters) in texts {
             self.text(&text, &place, Some(parameters), None);
+        }
+    }
+
+    /// Sets what the words before a program set in its environment: `env A="$X" sh`.
+    fn assigned_before(&mut self, words: &[Word], taints: &[Option<Taint>]) {
+        for (word, taint) in words.iter().zip(taints) {
+            let shown = shown(word);
+            let name = shown.split_once('=').map(|(name, _)| split_name(name));
+            if let Some((name, "")) = name
+                && !name.is_empty()
+                && taint.is_some()
+            {
+                self.set(name, *taint, None);
+            }
         }
     }
 

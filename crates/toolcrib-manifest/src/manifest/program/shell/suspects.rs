@@ -1,6 +1,8 @@
 //! What is not known for certain: which variable a name leads to, what a program may have written of a
 //! value that it was given, and what a shell does with a value in a place that is not known to be safe.
 
+use std::ops::Range;
+
 use super::Taint;
 use super::flow::{Flow, join};
 use super::reader::DECLARATIONS;
@@ -206,11 +208,18 @@ impl Flow<'_> {
         let outputs = command.redirections.iter().filter(|one| one.way == Way::Output);
         let texts: Vec<String> = command.words.iter().map(shown).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let named =
-            written_words(&texts).into_iter().map(|(at, before)| texts[at][before..].to_owned());
-        let named = named.map(|name| name.trim_start_matches("./").to_owned());
-        let files: Vec<String> = outputs.map(|one| file_name(&one.target)).chain(named).collect();
-        for file in files.into_iter().filter(|file| !file.is_empty() && file != "/dev/null") {
+        let named = written_words(&texts).into_iter().map(|(at, before)| {
+            let name = texts[at][before..].trim_start_matches("./").to_owned();
+            (name, command.words[at].range.clone())
+        });
+        let outputs = outputs.map(|one| (file_name(&one.target), one.target.range.clone()));
+        let files: Vec<(String, Range<usize>)> = outputs.chain(named).collect();
+        for (file, range) in
+            files.into_iter().filter(|(file, _)| !file.is_empty() && file != "/dev/null")
+        {
+            if written.is_by_model && written.shape == Shape::Free {
+                self.starts_programs(&range, &file);
+            }
             self.files.insert(file, written);
         }
     }

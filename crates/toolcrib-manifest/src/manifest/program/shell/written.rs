@@ -2,15 +2,44 @@
 
 use super::Taint;
 use super::flow::{Flow, join};
-use super::sinks::{LOAD_FROM_FOLDER, shown};
+use super::sinks::shown;
 use super::syntax::Command;
 use crate::programs::name_without_version;
 use crate::words::Words;
 
 /// Files that programs run which find them in their folder.
-static FOUND: Words = Words::of(
-    "BUILD CMakeLists.txt Cargo.toml GNUmakefile Gemfile Makefile Rakefile build.gradle \
-     build.ninja build.rs justfile makefile package.json pom.xml",
+const FOUND: [(&str, &str); 22] = [
+    ("ant", "build.xml"),
+    ("bazel", "BUILD BUILD.bazel MODULE.bazel WORKSPACE"),
+    ("bun", "bunfig.toml package.json"),
+    ("bundle", "Gemfile"),
+    ("cargo", "Cargo.toml build.rs"),
+    ("cmake", "CMakeLists.txt"),
+    ("composer", "composer.json"),
+    ("docker-compose", "compose.yaml compose.yml docker-compose.yml"),
+    ("gmake", "GNUmakefile Makefile makefile"),
+    ("gradle", "build.gradle settings.gradle"),
+    ("just", "justfile"),
+    ("make", "GNUmakefile Makefile makefile"),
+    ("mix", "mix.exs"),
+    ("mvn", "pom.xml"),
+    ("ninja", "build.ninja"),
+    ("npm", ".npmrc package.json"),
+    ("npx", ".npmrc package.json"),
+    ("pnpm", ".npmrc package.json"),
+    ("pytest", "conftest.py pytest.ini"),
+    ("rake", "Rakefile"),
+    ("tox", "tox.ini"),
+    ("yarn", ".yarnrc .yarnrc.yml package.json"),
+];
+
+/// Files that programs run, or take programs from, whenever they start.
+static AT_START: Words = Words::of(
+    ".Rprofile .bash_aliases .bash_login .bash_logout .bash_profile .bashrc .curlrc .emacs .envrc \
+     .exrc .gdbinit .git/config .gitconfig .inputrc .irbrc .kshrc .latexmkrc .lldbinit .npmrc \
+     .pdbrc .profile .pryrc .psqlrc .pythonrc .screenrc .sqliterc .ssh/authorized_keys .ssh/config \
+     .ssh/rc .tmux.conf .vimrc .wgetrc .yarnrc .yarnrc.yml .zlogin .zprofile .zshenv .zshrc \
+     git/config latexmkrc sitecustomize.py usercustomize.py",
 );
 
 const HELP: &str = "write what is run as a literal, and pass the value as an argument";
@@ -47,11 +76,16 @@ impl Flow<'_> {
                 self.named_like(&name).filter(|_| sets_path)
             };
             self.reported(&word.range, &name, held);
-            let plain = name_without_version(&name);
-            if self.has_moved && LOAD_FROM_FOLDER.contains(plain) {
-                let found = FOUND.iter().filter_map(|file| self.named_like(file));
-                let found = found.reduce(Taint::joined);
-                self.reported(&word.range, &name, found);
+            let found = FOUND.iter().filter(|(known, _)| *known == name_without_version(&name));
+            let files = found.flat_map(|(_, files)| files.split(' '));
+            for file in files {
+                let held = self.named_like(file).filter(|taint| !taint.is_fixed());
+                let Some(taint) = held else { continue };
+                let message = format!("`{name}` runs `{file}`, which holds a value");
+                // A program may have put the value where it is data.
+                let is_by_model = taint.is_by_model && self.has_moved;
+                let taint = Taint { is_by_model, ..taint };
+                self.report(&word.range, "evaluated-variable", message, HELP, taint);
             }
         }
         for at in named {
@@ -67,6 +101,22 @@ impl Flow<'_> {
             let below = below.map(|(_, taint)| *taint).reduce(Taint::joined);
             let held = join(self.held(file), below).filter(|_| !file.is_empty());
             self.reported(&word.range, file, held);
+        }
+    }
+
+    /// Warns of a value in a file that programs run whenever they start.
+    pub(super) fn starts_programs(&mut self, range: &std::ops::Range<usize>, file: &str) {
+        let mut parts = file.rsplit('/');
+        let last = parts.next().unwrap_or_default();
+        let with_folder = parts.next().map(|folder| format!("{folder}/{last}"));
+        let is_hook = file.contains(".git/hooks/");
+        let is_found = AT_START.contains(last)
+            || with_folder.is_some_and(|with_folder| AT_START.contains(&with_folder));
+        if is_hook || is_found {
+            let message = format!(
+                "`{file}` holds a value then, and programs run what it says when they start"
+            );
+            self.add_warning(range, "evaluated-variable", message, HELP, false);
         }
     }
 

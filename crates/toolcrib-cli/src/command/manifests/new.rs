@@ -89,11 +89,11 @@ pub(in crate::command) fn run(options: &Options, own: &NewOptions) -> anyhow::Re
     if own.template != Template::Upstream && is_built_in(options, &own.name)? {
         bail!("`{}` is the name of a built-in tool: choose another", own.name);
     }
-    make_directory(&path)?;
+    make_directory(&path, Elsewhere::File)?;
     let taken = taken(options, own)?;
     let is_read = is_read(options, &path)?;
     let draft = Draft::of(own.template, &own.name, path);
-    draft.write()?;
+    draft.write(Elsewhere::File)?;
     let Draft { path, program, .. } = draft;
     let program = program.map(|program| program.path);
 
@@ -162,9 +162,11 @@ fn first_directory(options: &Options) -> anyhow::Result<PathBuf> {
 }
 
 /// Creates the directory of a file if necessary.
-pub(in crate::command) fn make_directory(path: &Path) -> anyhow::Result<()> {
+pub(in crate::command) fn make_directory(path: &Path, elsewhere: Elsewhere) -> anyhow::Result<()> {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(dir) => fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error)),
+        Some(dir) => {
+            fs::create_dir_all(dir).map_err(|error| unwritable("making", dir, &error, elsewhere))
+        }
         None => Ok(()),
     }
 }
@@ -221,13 +223,13 @@ impl Draft {
     }
 
     /// Writes the manifest and its program. If one of the files exists, nothing is written.
-    pub(in crate::command) fn write(&self) -> anyhow::Result<()> {
+    pub(in crate::command) fn write(&self, elsewhere: Elsewhere) -> anyhow::Result<()> {
         // Write the program first, so that a server that watches the directory finds the manifest
         // complete.
         if let Some(program) = &self.program {
-            write_file(&program.path, &program.text, true)?;
+            write_file(&program.path, &program.text, true, elsewhere)?;
         }
-        let written = write_file(&self.path, &self.text, false);
+        let written = write_file(&self.path, &self.text, false, elsewhere);
         if let (Err(_), Some(Program { path, .. })) = (&written, &self.program) {
             fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
         }
@@ -240,6 +242,7 @@ pub(in crate::command) fn write_file(
     path: &Path,
     text: &str,
     executable: bool,
+    elsewhere: Elsewhere,
 ) -> anyhow::Result<()> {
     let shown = path.display();
     let mut options = OpenOptions::new();
@@ -253,24 +256,43 @@ pub(in crate::command) fn write_file(
     let mut file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let way = if executable { "choose another name" } else { "name another with --file" };
+            let way = match elsewhere {
+                Elsewhere::File if executable => "choose another name",
+                Elsewhere::File => "name another with --file",
+                Elsewhere::Folder => "name another folder",
+            };
             bail!("{shown} already exists and was not changed: {way}")
         }
-        Err(error) => return Err(unwritable("making", path, &error)),
+        Err(error) => return Err(unwritable("making", path, &error, elsewhere)),
     };
-    file.write_all(text.as_bytes()).map_err(|error| unwritable("writing", path, &error))
+    file.write_all(text.as_bytes()).map_err(|error| unwritable("writing", path, &error, elsewhere))
+}
+
+/// What names another place in a command: its option for the file, or its argument for the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::command) enum Elsewhere {
+    /// `toolcrib new --file PATH`
+    File,
+    /// `toolcrib init FOLDER`
+    Folder,
 }
 
 /// Why a file or folder could not be created, and what to do about it.
-fn unwritable(doing: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+fn unwritable(doing: &str, path: &Path, error: &io::Error, elsewhere: Elsewhere) -> anyhow::Error {
+    let (mine, other) = match elsewhere {
+        Elsewhere::File => {
+            ("a file that you may write with `--file PATH`", "place with `--file PATH`")
+        }
+        Elsewhere::Folder => ("a folder that you may write in", "folder"),
+    };
     let advice = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            ": name a file that you may write with `--file PATH`, or run this as the user who owns the folder"
+            format!(": name {mine}, or run this as the user who owns the folder")
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            ": the disk is full; make room, or name another place with `--file PATH`"
+            format!(": the disk is full; make room, or name another {other}")
         }
-        _ => "",
+        _ => String::new(),
     };
     anyhow!("{doing} {}: {error}{advice}", path.display())
 }

@@ -17,6 +17,8 @@ use crate::{Exit, screen, startup};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES: u64 = 64 * 1024;
+/// What is said of an answer that no toolcrib gives.
+const FOREIGN: &str = "what answers there is no toolcrib";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -47,17 +49,16 @@ pub(in crate::command) fn run(options: &Options, own: &HealthOptions) -> anyhow:
     let answer = ask(&listen, path).with_context(|| format!("asking the server on {listen}"));
     let (status, body) = match answer {
         Ok(answer) => answer,
-        Err(error) => {
-            let why = format!("{error:#}");
-            if own.output.json {
-                screen::json(&json!({"ok": false, "listen": listen.to_string(), "error": why}))?;
-            } else {
-                screen::note(why);
-            }
-            return Ok(Exit::Failure);
-        }
+        Err(error) => return not_healthy(&listen, format!("{error:#}"), own.output),
     };
     let is_ok = status == 200;
+    if is_ok && !is_health(&body) {
+        return not_healthy(
+            &listen,
+            format!("asking the server on {listen}: {FOREIGN}"),
+            own.output,
+        );
+    }
     if own.output.json {
         let listen = listen.to_string();
         screen::json(
@@ -68,6 +69,24 @@ pub(in crate::command) fn run(options: &Options, own: &HealthOptions) -> anyhow:
         screen::out(format!("{listen}: {word}{}", notable(&body)))?;
     }
     Ok(if is_ok { Exit::Success } else { Exit::Failure })
+}
+
+/// Says why there is no healthy server at the address.
+fn not_healthy(listen: &Listen, why: String, output: JsonOutput) -> anyhow::Result<Exit> {
+    if output.json {
+        screen::json(&json!({"ok": false, "listen": listen.to_string(), "error": why}))?;
+    } else {
+        screen::note(why);
+    }
+    Ok(Exit::Failure)
+}
+
+/// Whether a body is the health of a toolcrib: other programs answer with 200 and JSON, too.
+fn is_health(body: &Value) -> bool {
+    let word = body["status"].as_str();
+    word.is_some_and(|word| ["ok", "degraded", "stopping"].contains(&word))
+        && body["generation"].is_u64()
+        && body["tools"].is_u64()
 }
 
 /// The numbers that need somebody, such as `files_stale 1`.
@@ -123,7 +142,7 @@ fn exchange(mut stream: impl Read + Write, path: &str) -> anyhow::Result<(u16, V
         }
         Err(error) => return Err(error.into()),
     }
-    parsed(&String::from_utf8_lossy(&text)).context("what answers there is no toolcrib")
+    parsed(&String::from_utf8_lossy(&text)).context(FOREIGN)
 }
 
 /// The status and the body of an answer whose body comes in one piece.
@@ -153,6 +172,19 @@ mod tests {
         assert_eq!((status, body["status"].as_str()), (503, Some("stopping")));
         for other in ["", "HTTP/1.1 200 OK\r\n\r\n<html>", "SSH-2.0-OpenSSH\r\n\r\n{}"] {
             assert!(parsed(other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn json_of_another_program_is_no_health() {
+        assert!(is_health(&json!({"status": "ok", "generation": 1, "tools": 3})));
+        for other in [
+            json!({"object": "list", "data": []}),
+            json!({"status": "ok"}),
+            json!({"status": "up", "generation": 1, "tools": 3}),
+            json!([]),
+        ] {
+            assert!(!is_health(&other), "{other}");
         }
     }
 

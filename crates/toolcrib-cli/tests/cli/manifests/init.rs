@@ -1,6 +1,7 @@
 //! `toolcrib init`: a folder that passes every check, whose first tool a client can call at once.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -87,6 +88,47 @@ fn nothing_that_exists_is_changed() {
         assert!(!folder.join("config.yml").exists(), "{file}");
         assert_eq!(fs::read_to_string(folder.join(file)).expect("it is there"), "mine");
     }
+}
+
+#[test]
+fn a_folder_with_one_of_the_names_gets_no_file_at_all() {
+    type Place = fn(&Path) -> std::io::Result<()>;
+    let link: Place = |path| std::os::unix::fs::symlink("../nowhere", path);
+    let file: Place = |path| fs::write(path, "mine");
+    let places = [
+        ("tools.d/line_count.yaml", link),
+        ("config.yml", link),
+        ("client.json", link),
+        ("workspace", file),
+        ("tools.d", file),
+    ];
+    for (name, make) in places {
+        let crib = Crib::new(&[]);
+        let folder = crib.path().join(FOLDER);
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        make(&path).expect("a place");
+        let before = listed(&folder);
+        let run = init(&crib, &["--yes"]);
+        assert_eq!(run.code, Some(2), "{name}: {run:?}");
+        assert!(run.stderr.contains(name) && run.stderr.contains("nothing was changed"), "{run:?}");
+        assert!(!run.stderr.contains("--file"), "init has no such option: {run:?}");
+        assert_eq!(listed(&folder), before, "{name}");
+    }
+}
+
+/// Names in a folder and its folders.
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(listed(&path));
+        }
+        found.push(path);
+    }
+    found.sort();
+    found
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A server as a service: what its service manager is told, and `toolcrib health` for its probes.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -148,6 +149,44 @@ fn what_never_answers_is_not_healthy() {
     let health = crib.run(&["health", "--listen", &address]);
     assert_eq!(health.code, Some(1), "{health:?}");
     assert!(health.stderr.contains("does not answer within 3 s"), "{health:?}");
+}
+
+#[test]
+fn a_foreign_program_on_the_port_is_not_healthy() {
+    for body in [r#"{"object": "list", "data": []}"#, r#"{"status": "ok"}"#] {
+        let foreign = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = foreign.local_addr().expect("an address").to_string();
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = foreign.accept().expect("a connection");
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).expect("a request");
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("an answer");
+        });
+        let crib = Crib::new(&[]);
+        let health = crib.run(&["health", "--listen", &address]);
+        assert_eq!(health.code, Some(1), "{health:?}");
+        assert!(health.stderr.contains("what answers there is no toolcrib"), "{health:?}");
+        answering.join().expect("it has answered");
+    }
+}
+
+#[test]
+fn doctor_repeats_no_value_of_a_secret_in_a_unit() {
+    let crib = Crib::new(&[]);
+    let secret = "abcdef0123456789";
+    let unit = format!(
+        "[Service]\nUser=t\nEnvironment=\"TOOLCRIB_TOKEN={secret}\" TOOLCRIB__SERVER__TOKEN={secret}\n\
+         SetCredential=key:{secret}\nEnvironment=LD_PRELOAD=/tmp/{secret}\n\
+         ExecStart=/usr/bin/toolcrib serve --no-auth --token {secret} --set server.token={secret} --listen=0.0.0.0:1\n"
+    );
+    for more in [&[][..], &["--json"]] {
+        let arguments = [&["doctor", "--unit", "-"][..], more].concat();
+        let found = run(crib.command(&arguments).write_stdin(unit.clone()));
+        assert_eq!(found.code, Some(1), "{found:?}");
+        assert!(found.stdout.contains("TOOLCRIB_TOKEN"), "{found:?}");
+        assert!(!format!("{found:?}").contains(secret), "{found:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,9 @@ use clap::Args;
 use serde_json::json;
 use toolcrib::http::Token;
 
-use crate::command::manifests::new::{Draft, Template, make_directory, shell_word, write_file};
+use crate::command::manifests::new::{
+    Draft, Elsewhere, Template, make_directory, shell_word, write_file,
+};
 use crate::options::JsonOutput;
 use crate::screen::{self, FAINT, STRONG};
 use crate::startup::DEFAULT_CONFIGS;
@@ -75,7 +77,7 @@ state: {dir: state}
 pub(in crate::command) fn run(own: &InitOptions) -> anyhow::Result<Exit> {
     let folder = &own.folder;
     if let Some(there) =
-        DEFAULT_CONFIGS.map(|name| folder.join(name)).iter().find(|path| path.exists())
+        DEFAULT_CONFIGS.map(|name| folder.join(name)).iter().find(|path| is_taken(path))
     {
         bail!("{} already exists: nothing was changed", there.display());
     }
@@ -87,19 +89,23 @@ pub(in crate::command) fn run(own: &InitOptions) -> anyhow::Result<Exit> {
     let manifest = folder.join("tools.d").join(format!("{}.yaml", answers.tool));
     let draft = Draft::of(answers.template, &answers.tool, manifest.clone());
     let snippet_file = folder.join(answers.client.snippet_file());
-    if let Some(there) = draft.paths().chain([&snippet_file]).find(|path| path.exists()) {
+    if let Some(there) = draft.paths().chain([&snippet_file]).find(|path| is_taken(path)) {
         bail!("{} already exists: nothing was changed", there.display());
     }
-    make_directory(&manifest)?;
     let workspace = folder.join("workspace");
+    let folders = [folder.clone(), folder.join("tools.d"), workspace.clone()];
+    if let Some(other) = folders.iter().find(|path| is_taken(path) && !path.is_dir()) {
+        bail!("{} already exists and is no folder: nothing was changed", other.display());
+    }
+    make_directory(&manifest, Elsewhere::Folder)?;
     fs::create_dir_all(&workspace).with_context(|| format!("making {}", workspace.display()))?;
     // Absolute, because clients start the server in any folder.
     let home = folder.canonicalize().with_context(|| format!("finding {}", folder.display()))?;
     let snippet = answers.client.snippet(&program(), &home.join("config.yml"))?;
     let config = folder.join("config.yml");
-    write_file(&config, &config_text(token.as_ref()), false)?;
-    draft.write()?;
-    write_file(&snippet_file, &snippet, false)?;
+    write_file(&config, &config_text(token.as_ref()), false, Elsewhere::Folder)?;
+    draft.write(Elsewhere::Folder)?;
+    write_file(&snippet_file, &snippet, false, Elsewhere::Folder)?;
 
     let written: Vec<&Path> = [config.as_path()]
         .into_iter()
@@ -128,6 +134,11 @@ pub(in crate::command) fn run(own: &InitOptions) -> anyhow::Result<Exit> {
         screen::note(next(folder, answers.client));
     }
     Ok(Exit::Success)
+}
+
+/// Whether something has this name, be it a link that leads nowhere.
+fn is_taken(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 fn answers(own: &InitOptions) -> anyhow::Result<Answers> {

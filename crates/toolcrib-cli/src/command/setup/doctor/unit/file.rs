@@ -23,6 +23,19 @@ impl fmt::Display for Place {
     }
 }
 
+/// The settings of a list that apply: an empty one takes those before it away.
+pub(super) fn in_effect<'a>(settings: &'a [Setting], key: &str) -> Vec<&'a Setting> {
+    let mut found = Vec::new();
+    for setting in settings.iter().filter(|setting| setting.key == key) {
+        if setting.value.is_empty() {
+            found.clear();
+        } else {
+            found.push(setting);
+        }
+    }
+    found
+}
+
 /// Reads a unit, a drop-in, or what `systemctl cat` prints of all of them.
 pub(super) fn settings(name: &str, text: &str) -> Vec<Setting> {
     let (mut file, mut offset) = (name.to_owned(), 0);

@@ -43,8 +43,8 @@ pub(super) fn assigned(
     if name == "TOOLCRIB_TOKEN" || name.starts_with("TOOLCRIB__") {
         Override::Variable(name, value).check(shown, report);
     } else if is_dangerous_env(name) {
-        let paths = value.split([':', ' ']);
-        match paths.filter_map(|path| places.writers(path)).next() {
+        let mut paths = value.split([':', ' ']);
+        match paths.find_map(|path| places.writers(path)) {
             Some(Writers::Tools) => {
                 let says = "tools or other programs can write files that decide what the server runs: promise 10 does not \
                             hold";

@@ -19,11 +19,11 @@ pub(super) fn forbidden_namespaces(settings: &[Setting]) -> Option<&Setting> {
         } else {
             let (denies, names) = negated(value);
             let before = allowed.unwrap_or([denies; 2]);
-            let named = |kind: &str| names.split_whitespace().any(|name| name == kind);
+            let contains = |kind: &str| names.split_whitespace().any(|name| name == kind);
             allowed =
                 Some(std::array::from_fn(
                     |at| {
-                        if named(NEEDED[at]) { !denies } else { before[at] }
+                        if contains(NEEDED[at]) { !denies } else { before[at] }
                     },
                 ));
         }

@@ -1,7 +1,7 @@
 //! A server as a service: what its service manager is told, and `toolcrib health` for its probes.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -158,8 +158,8 @@ fn a_foreign_program_on_the_port_is_not_healthy() {
         let address = foreign.local_addr().expect("an address").to_string();
         let answering = std::thread::spawn(move || {
             let (mut stream, _) = foreign.accept().expect("a connection");
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request).expect("a request");
+            let request = BufReader::new(&stream).lines().map(|line| line.expect("a request"));
+            assert!(request.take_while(|line| !line.is_empty()).count() > 1);
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
             stream.write_all(format!("{head}{body}").as_bytes()).expect("an answer");
         });

@@ -120,8 +120,9 @@ fn invalid_names_invalid_files_and_taken_names_are_reported() {
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.stderr.contains(said), "{run:?}");
     }
-    let json = crib.run(&["new", "calculator", "--json"]).json();
-    assert!(json["taken_by"].as_str().is_some_and(|owner| owner.contains("calculator")), "{json}");
+    assert_eq!(crib.run(&["new", "mine"]).code, Some(0));
+    let json = crib.run(&["new", "mine", "--file", "tools.d/other.yaml", "--json"]).json();
+    assert!(json["taken_by"].as_str().is_some_and(|owner| owner.contains("mine.yaml")), "{json}");
 }
 
 #[test]

@@ -132,8 +132,9 @@ fn requests_for_chat_completions() {
     };
     let said = |message: Value| with(json!({"messages": [message]}));
     for (body, param) in [
-        (json!({"messages": []}), "model"),
+        (json!({"messages": [{"role": "user", "content": "a"}]}), "model"),
         (json!({"model": "m"}), "messages"),
+        (json!({"model": "m", "messages": []}), "messages"),
         (with(json!({"n": 2})), "n"),
         (with(json!({"logprobs": true})), "logprobs"),
         (with(json!({"functions": []})), "functions"),

@@ -1,6 +1,7 @@
 //! The main content of a page, without menus, banners and other things that repeat on every page.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Article, CandidateSelectMode, Config, Readability, TextMode};
@@ -56,7 +57,7 @@ pub fn extract_text(html: &str, url: &Url, markdown: bool) -> PageText {
     if document.tree.len() > MAX_NODES || depth(&document) > MAX_DEPTH {
         return plain(&document);
     }
-    let (own, whole) = own_text(&document.clone(), url, markdown);
+    let (own, is_named, whole) = own_text(&document.clone(), url, markdown);
     document.select(OVER_THE_PAGE).remove();
     let article = article(document, url, markdown);
     let mut page = whole;
@@ -65,7 +66,8 @@ pub fn extract_text(html: &str, url: &Url, markdown: bool) -> PageText {
         return page;
     };
     let found = words(&article.text_content);
-    let is_main = found * 100 >= words(&own) * MIN_SHARE;
+    let is_main = found * 100 >= words(&own) * MIN_SHARE
+        && (!is_named || is_mostly_in(&article.text_content, &own));
     page.text = if is_main { article.text_content.trim().to_owned() } else { own };
     page.title =
         Some(one_line(&article.title, 300)).filter(|t| !t.is_empty()).unwrap_or(page.title);
@@ -89,21 +91,22 @@ fn article(document: Document, url: &Url, markdown: bool) -> Option<Article> {
     Readability::with_document(document, Some(url.as_str()), Some(config)).ok()?.parse().ok()
 }
 
-/// The whole text of a page without what is around the content, and what the page says about itself.
-fn own_text(document: &Document, url: &Url, markdown: bool) -> (String, PageText) {
+/// The whole text of a page without what is around the content, whether the page names the place of its content, and what
+/// the page says about itself.
+fn own_text(document: &Document, url: &Url, markdown: bool) -> (String, bool, PageText) {
     let about = about(document);
     document.select(NO_CONTENT).remove();
     let main = MAIN.iter().map(|place| document.select(place)).find(|found| found.length() == 1);
     let is_main = main.is_some();
     let place = main.and_then(|found| found.nodes().first().copied()).or_else(|| document.body());
-    let Some(place) = place else { return (String::new(), about) };
+    let Some(place) = place else { return (String::new(), false, about) };
     if !is_main {
         document.select(AROUND).remove();
     }
     let base = base(document, url);
     absolute(document, &base);
     let text = if markdown { place.md(None) } else { place.formatted_text() };
-    (text.trim().to_owned(), about)
+    (text.trim().to_owned(), is_main, about)
 }
 
 /// All text of a page that is too large or nests too deeply for more.
@@ -161,6 +164,14 @@ fn depth(document: &Document) -> usize {
         open.extend(node.children_it(false).map(|child| (child, depth + 1)));
     }
     deepest.get()
+}
+
+/// Whether at least half of the words of a text are in another. On a page with little text, a reader mode can prefer what is
+/// around the content.
+fn is_mostly_in(part: &str, whole: &str) -> bool {
+    let known: HashSet<&str> = whole.split_whitespace().collect();
+    let shared = part.split_whitespace().filter(|word| known.contains(word)).count();
+    shared * 2 >= words(part)
 }
 
 fn words(text: &str) -> usize {

@@ -64,6 +64,17 @@ fn a_page_with_less_text_than_its_request_for_consent_gives_its_own_text() {
 }
 
 #[test]
+fn a_page_with_less_text_than_its_footer_gives_its_own_text() {
+    let html = "<title>Closed</title><body><header><nav><ul><li><a href=/>Home</a></li></ul></nav></header><main>\
+                <h1>Closed on Monday</h1><p>The reading room stays closed on Monday.</p></main><footer><p>Copyright 2026 \
+                Example Media Group. All rights reserved.</p><ul><li><a href=/i>Imprint</a></li><li><a href=/p>Privacy \
+                policy</a></li></ul><p>Subscribe to our newsletter and never miss an update.</p></footer>";
+    for found in [text(html), markdown(html)] {
+        assert!(found.contains("reading room") && !found.contains("Imprint"), "{found}");
+    }
+}
+
+#[test]
 fn tables_keep_their_cells() {
     let table = "<table><tr><th>Ship</th><th>Length</th></tr><tr><td>Aurora</td><td>120 m</td></tr>\
                  <tr><td>Borealis | II</td><td>88 m</td></tr></table>";

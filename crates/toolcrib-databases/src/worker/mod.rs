@@ -74,6 +74,9 @@ fn answer() -> Result<QueryResult, Failure> {
         let chunks = ChunkReader::new(&mut input);
         tables.push(load::load(&connection, file, chunks, &watch)?);
     }
+    if request.database.is_none() {
+        engine::tell_sizes(&connection, &tables)?;
+    }
     engine::close_to_writes(&mut connection, &watch)?;
     let run = match &request.sql {
         Some(sql) => query::run(&connection, sql, &request.limits, &watch),
